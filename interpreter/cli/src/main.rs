@@ -1,0 +1,2 @@
+//! The `rlhf` command.
+fn main() {}

@@ -1,0 +1,2 @@
+//! One rank.
+fn main() {}
