@@ -1,1 +1,9 @@
-//! Empty until its first module lands.
+//! The `.rlhf` language: text → tree → facts → graph.
+//!
+//! Pure: nothing here reads files, the clock or the environment, prints, or knows of libtorch. Texts
+//! come in, plain values go out, so the same code serves the command line, an editor and every rank.
+
+pub mod diag;
+pub mod graph;
+pub mod source;
+pub mod syntax;

@@ -1,1 +1,4 @@
-//! Empty until its first module lands.
+//! One rank: it executes the program's calls on libtorch.
+
+pub mod batch;
+pub mod fault;
