@@ -3,9 +3,17 @@
 //! One generic decoder (RMSNorm, rotary positions, grouped-query attention, gated MLP) described by
 //! [`Config`]; the families that differ only in names and biases are a table in [`family`].
 
+mod adamw;
+mod attention;
+mod body;
 pub mod config;
 pub mod family;
+mod head;
+mod live;
+mod ops;
+mod pack;
 pub mod rope;
+mod save;
 mod stored;
 pub mod weights;
 
@@ -13,7 +21,10 @@ use std::path::Path;
 
 use tch::{Device, Kind, Tensor};
 
+pub use adamw::AdamW;
 pub use config::Config;
+pub use head::Scores;
+pub use live::LivePass;
 pub use weights::{Layer, Layout, Weights, parameter_count};
 
 use crate::fault::{Fault, Result};
@@ -54,6 +65,7 @@ pub struct Model {
     pub weights: Weights<Tensor>,
     layout: Layout,
     flat: Tensor,
+    gradient: Option<Tensor>,
     dtype: Dtype,
 }
 
@@ -75,6 +87,7 @@ impl Model {
             config,
             layout,
             flat,
+            gradient: None,
             dtype,
         })
     }
@@ -88,6 +101,7 @@ impl Model {
             weights: layout.weights.views(&flat),
             layout,
             flat,
+            gradient: None,
             dtype: self.dtype,
         }
     }
@@ -95,6 +109,21 @@ impl Model {
     /// All parameters, one after another in the order of [`Model::layout`].
     pub fn flat(&self) -> &Tensor {
         &self.flat
+    }
+
+    /// The gradient added up since the last optimizer step, f32 in the order of [`Model::flat`]; none
+    /// before the first backward pass.
+    pub fn gradient(&self) -> Option<&Tensor> {
+        self.gradient.as_ref()
+    }
+
+    /// Views of the gradient, which is made of zeros when there is none.
+    fn gradient_views(&mut self) -> Weights<Tensor> {
+        let len = self.layout.len();
+        let gradient = self
+            .gradient
+            .get_or_insert_with(|| Tensor::zeros([len], (Kind::Float, self.flat.device())));
+        self.layout.weights.views(gradient)
     }
 
     /// Where each parameter lies.
