@@ -4,6 +4,7 @@
 //! come in, plain values go out, so the same code serves the command line, an editor and every rank.
 
 pub mod diag;
+pub mod fmt;
 pub mod graph;
 pub mod source;
 pub mod syntax;
