@@ -5,8 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use safetensors::SafeTensors;
-use safetensors::tensor::{Dtype as Stored, TensorInfo};
+use safetensors::tensor::{Dtype as Stored, Metadata, TensorInfo};
 use tch::{Kind, Tensor};
 
 use super::config::Config;
@@ -131,10 +130,9 @@ impl Shard {
                 "is cut off: it has {size} bytes and its header alone should have {header}"
             )));
         }
-        let mut bytes = vec![0; 8 + header as usize];
-        bytes[..8].copy_from_slice(&length);
-        file.read_exact(&mut bytes[8..])?;
-        let (_, metadata) = SafeTensors::read_metadata(&bytes)
+        let mut bytes = vec![0; header as usize];
+        file.read_exact(&mut bytes)?;
+        let metadata: Metadata = serde_json::from_slice(&bytes)
             .map_err(|e| broken(format!("is not a safetensors file: {e}")))?;
         let start = 8 + header;
         let end = start + metadata.data_len() as u64;
