@@ -88,6 +88,18 @@ impl Panels {
         &mut self.data
     }
 
+    /// All numbers one after another: feature `f` of row `r` at [`Panels::index`].
+    pub(crate) fn floats_mut(&mut self) -> &mut [f32] {
+        let len = self.data.len() * LANES;
+        // SAFETY: `Lanes` is `repr(C)` with sixteen f32 and no padding.
+        unsafe { std::slice::from_raw_parts_mut(self.data.as_mut_ptr().cast(), len) }
+    }
+
+    /// Where feature `f` of row `r` lies among `features` in [`Panels::floats_mut`].
+    pub(crate) fn index(features: usize, r: usize, f: usize) -> usize {
+        ((r / LANES) * features + f) * LANES + r % LANES
+    }
+
     fn span(&self, p: usize) -> Range<usize> {
         p * self.features..(p + 1) * self.features
     }

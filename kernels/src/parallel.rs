@@ -49,4 +49,15 @@ impl<'a, T> Shared<'a, T> {
         // SAFETY: in bounds by the assertion, exclusive by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(at), len) }
     }
+
+    /// Writes element `at`.
+    ///
+    /// # Safety
+    /// No live reference covers the element and no other thread accesses it meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn write(&self, at: usize, value: T) {
+        assert!(at < self.len, "index outside the shared slice");
+        // SAFETY: in bounds by the assertion, exclusive by the caller's promise.
+        unsafe { *self.start.add(at) = value }
+    }
 }

@@ -112,9 +112,15 @@ mod tests {
     #[test]
     fn a_matrix_reads_the_tensor_in_place() -> Result<(), String> {
         let tensor = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]).reshape([2, 3]);
-        assert_eq!(Matrix::of(&tensor)?.row(1).collect::<Vec<_>>(), [4.0, 5.0, 6.0]);
+        assert_eq!(
+            Matrix::of(&tensor)?.row(1).collect::<Vec<_>>(),
+            [4.0, 5.0, 6.0]
+        );
         let half = tensor.to_kind(Kind::BFloat16);
-        assert_eq!(Matrix::of(&half)?.row(0).collect::<Vec<_>>(), [1.0, 2.0, 3.0]);
+        assert_eq!(
+            Matrix::of(&half)?.row(0).collect::<Vec<_>>(),
+            [1.0, 2.0, 3.0]
+        );
         Ok(())
     }
 

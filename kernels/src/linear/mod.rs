@@ -3,7 +3,9 @@
 //! Weights are read where the model keeps them, `[out, in]` in f32 or bf16, and multiplied in f32. An output is one
 //! sum in the order of the inputs, so it is the same number whatever rows are computed with it.
 
-mod tile;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+pub(crate) mod tile;
 
 use crate::gate;
 use crate::panel::{LANES, Lanes, Panels};
@@ -54,7 +56,12 @@ fn for_each_block(panels: usize, features: usize, each: impl Fn(usize, usize, us
 
 fn check(x: &Panels, w: &Matrix) {
     assert_eq!(x.features(), w.columns, "the input's features");
-    assert_eq!(w.elements.len(), w.rows * w.columns, "the weight's elements");
+    assert_eq!(
+        w.elements.len(),
+        w.rows * w.columns,
+        "the weight's elements"
+    );
+    assert!(w.columns > 0, "a layer without inputs");
 }
 
 /// One weight of [`project`] with its bias `[out]`, if it has one.
@@ -118,7 +125,11 @@ pub fn gated(x: &Panels, gate: &Linear, up: &Linear, y: &mut Panels) {
     check(x, &gate.weight);
     check(x, &up.weight);
     y.resize(x.rows());
-    assert_eq!((features, features), (up.weight.rows, y.features()), "the output's features");
+    assert_eq!(
+        (features, features),
+        (up.weight.rows, y.features()),
+        "the output's features"
+    );
     let out = Shared::new(y.data_mut());
     for_each_block(x.panels(), features, |p, first, len| {
         let mut ups = [Lanes::ZERO; HALF];

@@ -1,51 +1,56 @@
-//! The inner loop of a linear layer: a few output features of the rows of one panel.
+//! The inner loop of a linear layer: a few output features of the rows of one panel, in plain Rust. Where there is
+//! AVX2, [`super::avx2`] computes the same sums in the same order.
 
 use crate::panel::{LANES, Lanes};
 use crate::simd::madd;
 use half::bf16;
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64 as x86;
 
 /// Output features of one tile when all lanes of a panel are computed.
-pub(super) const FULL: usize = 6;
+pub(crate) const FULL: usize = 6;
 /// Output features of one tile when only the first half of the lanes is.
-pub(super) const HALF: usize = 12;
+pub(crate) const HALF: usize = 12;
 
 /// A weight element as it is stored.
-pub(super) trait Element: Copy {
-    /// Adds two inputs' contribution to `sums`, in order: `w[0]` then `w[1]`.
+pub(crate) trait Element: Copy {
+    /// Its value.
+    fn value(self) -> f32;
+    /// The element at `w` in every lane.
     ///
     /// # Safety
-    /// `w` points at two elements.
-    unsafe fn pair(w: *const Self) -> (f32, f32);
-    /// One element.
-    fn single(self) -> f32;
+    /// `w` points at two elements, of which the first counts, and the processor has AVX2.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn spread(w: *const Self) -> x86::__m256;
 }
 
 impl Element for f32 {
     #[inline(always)]
-    unsafe fn pair(w: *const f32) -> (f32, f32) {
-        // SAFETY: the caller's promise.
-        unsafe { (*w, *w.add(1)) }
-    }
-    #[inline(always)]
-    fn single(self) -> f32 {
+    fn value(self) -> f32 {
         self
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn spread(w: *const f32) -> x86::__m256 {
+        // SAFETY: the caller's promise.
+        unsafe { x86::_mm256_broadcast_ss(&*w) }
     }
 }
 
 impl Element for bf16 {
     #[inline(always)]
-    unsafe fn pair(w: *const bf16) -> (f32, f32) {
-        // One load serves both: the second element is the upper half of the word as it stands.
-        // SAFETY: the caller's promise; the read need not be aligned.
-        let word = u32::from_le(unsafe { w.cast::<u32>().read_unaligned() });
-        (
-            f32::from_bits(word << 16),
-            f32::from_bits(word & 0xFFFF_0000),
-        )
-    }
-    #[inline(always)]
-    fn single(self) -> f32 {
+    fn value(self) -> f32 {
         f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn spread(w: *const bf16) -> x86::__m256 {
+        // A word is spread while it is loaded, two bytes are not. The shift drops the second element.
+        // SAFETY: the caller's promise; the read need not be aligned.
+        let word = x86::_mm256_set1_epi32(unsafe { w.cast::<i32>().read_unaligned() });
+        x86::_mm256_castsi256_ps(x86::_mm256_slli_epi32::<16>(word))
     }
 }
 
@@ -70,25 +75,13 @@ unsafe fn tile<E: Element, const FMA: bool, const N: usize, const L: usize>(
             }
         }
     };
-    let mut k = 0;
-    while k + 2 <= inputs {
-        let mut first = [0f32; N];
-        let mut second = [0f32; N];
-        for n in 0..N {
-            // SAFETY: row `n` has elements `k` and `k + 1`.
-            (first[n], second[n]) = unsafe { E::pair(w.add(n * inputs + k)) };
-        }
-        step(k, &first);
-        step(k + 1, &second);
-        k += 2;
-    }
-    if k < inputs {
-        let mut last = [0f32; N];
-        for (n, last) in last.iter_mut().enumerate() {
+    for k in 0..inputs {
+        let mut weights = [0f32; N];
+        for (n, weight) in weights.iter_mut().enumerate() {
             // SAFETY: row `n` has element `k`.
-            *last = unsafe { *w.add(n * inputs + k) }.single();
+            *weight = unsafe { *w.add(n * inputs + k) }.value();
         }
-        step(k, &last);
+        step(k, &weights);
     }
     for (out, sum) in out.iter_mut().zip(&sums) {
         out.0[..L].copy_from_slice(sum);
@@ -100,7 +93,12 @@ unsafe fn tile<E: Element, const FMA: bool, const N: usize, const L: usize>(
 /// # Safety
 /// As for [`tile`].
 #[inline(always)]
-unsafe fn any<E: Element, const FMA: bool>(x: &[Lanes], w: *const E, half: Half, out: &mut [Lanes]) {
+unsafe fn any<E: Element, const FMA: bool>(
+    x: &[Lanes],
+    w: *const E,
+    half: Half,
+    out: &mut [Lanes],
+) {
     // SAFETY: the caller's promise; the single-feature calls stay within the `out.len()` rows.
     unsafe {
         match (half, out.len()) {
@@ -117,7 +115,7 @@ unsafe fn any<E: Element, const FMA: bool>(x: &[Lanes], w: *const E, half: Half,
 
 /// Whether only the first half of a panel's lanes is wanted.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Half {
+pub(crate) enum Half {
     /// All lanes.
     No,
     /// The first half.
@@ -125,21 +123,18 @@ pub(super) enum Half {
 }
 
 /// Output features `first..first + out.len()` of the rows of panel `x`.
-pub(super) fn compute<E: Element>(x: &[Lanes], w: &[E], first: usize, half: Half, out: &mut [Lanes]) {
+pub(crate) fn compute<E: Element>(
+    x: &[Lanes],
+    w: &[E],
+    first: usize,
+    half: Half,
+    out: &mut [Lanes],
+) {
     let rows = &w[first * x.len()..(first + out.len()) * x.len()];
     #[cfg(target_arch = "x86_64")]
-    {
-        /// # Safety
-        /// As for [`any`].
-        #[target_feature(enable = "avx2,fma")]
-        unsafe fn wide<E: Element>(x: &[Lanes], w: *const E, half: Half, out: &mut [Lanes]) {
-            // SAFETY: the caller's promise.
-            unsafe { any::<E, true>(x, w, half, out) }
-        }
-        if crate::simd::avx2() {
-            // SAFETY: the processor has the features, and `rows` holds `out.len()` rows.
-            return unsafe { wide(x, rows.as_ptr(), half, out) };
-        }
+    if crate::simd::avx2() {
+        // SAFETY: the processor has the features, and `rows` holds `out.len()` rows of `x.len()` elements.
+        return unsafe { super::avx2::any(x, rows.as_ptr(), half, out) };
     }
     // SAFETY: `rows` holds `out.len()` rows of `x.len()` elements.
     unsafe { any::<E, { crate::simd::BASELINE_FMA }>(x, rows.as_ptr(), half, out) }

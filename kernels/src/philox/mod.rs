@@ -15,12 +15,7 @@ pub fn philox4x32(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     for _ in 0..ROUNDS {
         let p0 = u64::from(MULTIPLIERS[0]) * u64::from(c0);
         let p1 = u64::from(MULTIPLIERS[1]) * u64::from(c2);
-        (c0, c1, c2, c3) = (
-            high(p1) ^ c1 ^ k0,
-            low(p1),
-            high(p0) ^ c3 ^ k1,
-            low(p0),
-        );
+        (c0, c1, c2, c3) = (high(p1) ^ c1 ^ k0, low(p1), high(p0) ^ c3 ^ k1, low(p0));
         k0 = k0.wrapping_add(WEYL[0]);
         k1 = k1.wrapping_add(WEYL[1]);
     }
@@ -41,7 +36,9 @@ impl Stream {
     pub fn new(seed: u64, call: u64, iteration: u64) -> Self {
         let counter = [low(call), high(call), low(iteration), high(iteration)];
         let [a, b, c, d] = philox4x32(counter, [low(seed), high(seed)]);
-        Stream { key: [a ^ c, b ^ d] }
+        Stream {
+            key: [a ^ c, b ^ d],
+        }
     }
 
     /// One uniform number in [0, 1), a multiple of 2⁻⁵³.
