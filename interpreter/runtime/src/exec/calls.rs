@@ -378,7 +378,7 @@ impl Context<'_> {
         let drawn = pass.rollouts.get(&forward.rollout).ok_or_else(|| missing(graph, forward.rollout))?;
         let entropy = forward.outputs.iter().any(|(o, _)| *o == ForwardOutput::Entropy);
         let model = &self.models[forward.model.0 as usize];
-        let scores = super::train::score(model, drawn, forward.temperature, entropy, super::train::MICRO_TOKENS)?;
+        let scores = model.score(&drawn.rows, forward.temperature, entropy);
         for (output, id) in &forward.outputs {
             let numbers = match output {
                 ForwardOutput::Logp => Some(&scores.logp),

@@ -17,7 +17,8 @@ use rlhf_plan::program::Instruction;
 use crate::fault::Result;
 use context::Context;
 
-pub use train::{Update, update};
+pub use calls::Drawn;
+pub use train::{Step, Update, update};
 
 /// Where events go.
 pub type Emit<'a> = &'a mut dyn FnMut(Event);

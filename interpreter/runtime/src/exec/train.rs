@@ -15,7 +15,7 @@ use super::context::Context;
 use crate::data;
 use crate::expr::{self, Env};
 use crate::fault::{Fault, Result};
-use crate::model::{AdamW, LivePass, Model, Scores};
+use crate::model::{AdamW, LivePass, Model};
 use crate::value::Value;
 
 /// One optimizer step's numbers.
@@ -51,12 +51,12 @@ pub fn update(
     train: &Train,
     env: &mut Env,
     drawn: &[Drawn],
-    model: &Model,
+    model: &mut Model,
     step: Step,
     micro_tokens: usize,
 ) -> Result<Update> {
     let cuts: Vec<Vec<Range<usize>>> = drawn.iter().map(|d| micro_batches(d, micro_tokens)).collect();
-    let single = cuts.iter().all(|c| c.len() <= 1);
+    let single = train.forwards.len() == 1 && cuts[0].len() <= 1;
     let entropy: Vec<bool> =
         train.forwards.iter().map(|f| f.outputs.iter().any(|(o, _)| *o == ForwardOutput::Entropy)).collect();
 
@@ -67,12 +67,12 @@ pub fn update(
     for (index, forward) in train.forwards.iter().enumerate() {
         let rows = &drawn[index].rows;
         let (logp, spread) = if single {
-            let live = LivePass::forward(model, rows, forward.temperature, entropy[index])?;
+            let live = LivePass::forward(model, rows, forward.temperature, entropy[index]);
             let numbers = (live.logp(), live.entropy());
             open.push(Some(live));
             numbers
         } else {
-            let scores = score(model, &drawn[index], forward.temperature, entropy[index], micro_tokens)?;
+            let scores = model.score(rows, forward.temperature, entropy[index]);
             (scores.logp, scores.entropy)
         };
         if ratio.is_none() && drawn[index].own(graph, train.model, forward.temperature) && rows.tokens() > 0 {
@@ -111,7 +111,7 @@ pub fn update(
         let zeros = || Tensor::zeros([rows.tokens() as i64], (Kind::Float, tch::Device::Cpu));
         let (dlogp, dentropy) = (of(ForwardOutput::Logp).unwrap_or_else(zeros), of(ForwardOutput::Entropy));
         if let Some(live) = open.get_mut(index).and_then(Option::take) {
-            live.backward(&dlogp, dentropy.as_ref())?;
+            live.backward(&dlogp, dentropy.as_ref());
             continue;
         }
         let offsets = rows.offsets();
@@ -119,28 +119,16 @@ pub fn update(
             let part = rows.select_prompts(cut.clone());
             let (lo, hi) = (offsets[cut.start * rows.group], offsets[cut.end * rows.group]);
             let slice = |t: &Tensor| t.narrow(0, lo as i64, (hi - lo) as i64);
-            let live = LivePass::forward(model, &part, forward.temperature, entropy[index])?;
-            live.backward(&slice(&dlogp), dentropy.as_ref().map(slice).as_ref())?;
+            let live = LivePass::forward(model, &part, forward.temperature, entropy[index]);
+            live.backward(&slice(&dlogp), dentropy.as_ref().map(slice).as_ref());
         }
     }
-    let grad_norm = step.optimizer.step(model, step.lr, step.clip_norm)?;
+    let grad_norm = step.optimizer.step(model, step.lr, step.clip_norm);
     if !grad_norm.is_finite() {
         let message = format!("the gradient of `train {}` became {grad_norm}", graph.model(train.model).name);
         return Err(Fault::code("R401", message).help("lower the learning rate or set `clip` in `adamw(…)`"));
     }
     Ok(Update { loss: total, grad_norm, metrics, ratio })
-}
-
-/// Scores responses without gradients, in micro-batches.
-pub fn score(model: &Model, drawn: &Drawn, temperature: f64, entropy: bool, micro_tokens: usize) -> Result<Scores> {
-    let parts = micro_batches(drawn, micro_tokens)
-        .into_iter()
-        .map(|cut| model.score(&drawn.rows.select_prompts(cut), temperature, entropy))
-        .collect::<Result<Vec<_>>>()?;
-    let logp = Tensor::f_cat(&parts.iter().map(|p| &p.logp).collect::<Vec<_>>(), 0)?;
-    let spread: Vec<&Tensor> = parts.iter().filter_map(|p| p.entropy.as_ref()).collect();
-    let entropy = if spread.is_empty() { None } else { Some(Tensor::f_cat(&spread, 0)?) };
-    Ok(Scores { logp, entropy })
 }
 
 /// d loss / d leaf for every leaf; zero for one the loss does not reach.
@@ -223,7 +211,7 @@ impl Context<'_> {
                     total,
                 });
                 let (mut env, drawn) = pass.minibatch(graph, train, minibatch)?;
-                let model = &self.models[index];
+                let model = &mut self.models[index];
                 let Some(optimizer) = self.optimizers[index].as_mut() else { continue };
                 let step = Step { optimizer, lr, clip_norm: optim.clip_norm };
                 let done = update(graph, train, &mut env, &drawn, model, step, MICRO_TOKENS)

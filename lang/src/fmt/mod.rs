@@ -1,0 +1,1 @@
+//! The one layout of a program.
