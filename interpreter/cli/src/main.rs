@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         report::print(format, &Sources::default(), &[diagnostic]);
     };
     ExitCode::from(match outcome {
-        Ok(code) | Err(Stop::Said(code)) => code,
+        Ok(code) => code,
         Err(Stop::Failed(diagnostic)) => {
             say(*diagnostic);
             1

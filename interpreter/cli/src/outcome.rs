@@ -9,8 +9,6 @@ pub enum Stop {
     Usage(Box<Diagnostic>),
     /// What was asked for did not work: exit code 1.
     Failed(Box<Diagnostic>),
-    /// Everything is said already; this is the exit code.
-    Said(u8),
 }
 
 /// Results of commands.

@@ -19,7 +19,10 @@ const LIBTORCH: &str = "2.11";
 pub fn create(wanted: Option<&Path>, program: &str) -> Outcome<PathBuf> {
     let fail = |path: &Path, error: std::io::Error| {
         Stop::failed(
-            format!("the run directory `{}` cannot be made: {error}", path.display()),
+            format!(
+                "the run directory `{}` cannot be made: {error}",
+                path.display()
+            ),
             "`--out DIR` names another place",
         )
     };
@@ -51,7 +54,10 @@ pub fn create(wanted: Option<&Path>, program: &str) -> Outcome<PathBuf> {
             Err(e) => return Err(fail(&path, e)),
         }
     }
-    Err(Stop::failed("every number is taken in `runs/`", "name a directory with `--out`"))
+    Err(Stop::failed(
+        "every number is taken in `runs/`",
+        "name a directory with `--out`",
+    ))
 }
 
 fn last_number(runs: &Path, program: &str) -> u32 {

@@ -63,7 +63,8 @@ fn position(given: &[Given], name: &str) -> Outcome<ValueId> {
 
 fn evaluate(args: &Eval, job: &EvalJob, sources: &Sources) -> Outcome<u8> {
     let launcher = Launcher::find().map_err(Stop::Failed)?;
-    let folder = scratch().map_err(|e| Stop::failed(format!("no temporary folder: {e}"), "set TMPDIR"))?;
+    let folder =
+        scratch().map_err(|e| Stop::failed(format!("no temporary folder: {e}"), "set TMPDIR"))?;
     let result = listen(args, job, sources, &launcher, &folder.0);
     result.map_err(|e| match e {
         Trouble::Io(e) => Stop::failed(
@@ -93,7 +94,10 @@ fn listen(
     folder: &std::path::Path,
 ) -> Result<u8, Trouble> {
     let path = folder.join("job.json");
-    std::fs::write(&path, serde_json::to_vec(job).map_err(std::io::Error::from)?)?;
+    std::fs::write(
+        &path,
+        serde_json::to_vec(job).map_err(std::io::Error::from)?,
+    )?;
     let mut rank = launcher.start("eval", &path, &folder.join("rank.log"), 1)?;
     let (mut answered, mut failed) = (false, false);
     loop {

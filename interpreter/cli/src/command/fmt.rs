@@ -40,8 +40,12 @@ pub fn fmt(args: &Fmt) -> Outcome<u8> {
             output::out(&format!("{file} is not in the standard layout\n"));
             failed = true;
         } else {
-            replace(Path::new(file), &text)
-                .map_err(|e| Stop::failed(format!("`{file}` cannot be written: {e}"), "it is unchanged"))?;
+            replace(Path::new(file), &text).map_err(|e| {
+                Stop::failed(
+                    format!("`{file}` cannot be written: {e}"),
+                    "it is unchanged",
+                )
+            })?;
         }
     }
     Ok(u8::from(failed))

@@ -70,9 +70,7 @@ fn wrong(elem: Elem, value: &Value) -> Option<String> {
 }
 
 fn list(value: &Value, fits: impl Fn(&Value) -> bool) -> bool {
-    value
-        .as_array()
-        .is_some_and(|items| items.iter().all(fits))
+    value.as_array().is_some_and(|items| items.iter().all(fits))
 }
 
 fn kind(value: &Value) -> &'static str {

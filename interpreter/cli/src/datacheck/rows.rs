@@ -59,9 +59,7 @@ pub fn read(
             match serde_json::from_str(&line) {
                 Ok(row) => rows.push((number, row)),
                 Err(error) => {
-                    return Err(malformed(
-                        path, data, &head, &line, number, &error, sources,
-                    ));
+                    return Err(malformed(path, data, &head, &line, number, &error, sources));
                 }
             }
         }
@@ -127,5 +125,7 @@ fn malformed(
     } else {
         Diagnostic::error("", data.path_span, message)
     };
-    Box::new(d.help("one JSON object a line, such as {\"question\": \"2 + 3 =\", \"answer\": \"5\"}"))
+    Box::new(
+        d.help("one JSON object a line, such as {\"question\": \"2 + 3 =\", \"answer\": \"5\"}"),
+    )
 }

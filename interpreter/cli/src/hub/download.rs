@@ -6,8 +6,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use hf_hub::Cache;
+use hf_hub::api::Progress;
 use hf_hub::api::sync::{ApiBuilder, ApiError};
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::cache;
 
@@ -77,8 +78,7 @@ pub fn fetch(root: Option<&Path>, name: &Name, say: &dyn Fn(&str)) -> Result<Pat
         wanted.len()
     ));
     for file in wanted {
-        let bar = ProgressBar::new(0);
-        repo.download_with_progress(file, bar)
+        repo.download_with_progress(file, Bar(ProgressBar::hidden()))
             .map_err(|e| format!("{file}: {}", reason(&endpoint, &e)))?;
     }
     cache::find(root, name).ok_or_else(|| {
@@ -87,6 +87,31 @@ pub fn fetch(root: Option<&Path>, name: &Name, say: &dyn Fn(&str)) -> Result<Pat
             names.join(", ")
         )
     })
+}
+
+/// The progress of one file, on standard error.
+struct Bar(ProgressBar);
+
+impl Progress for Bar {
+    fn init(&mut self, size: usize, file: &str) {
+        let terminal = ProgressDrawTarget::stderr();
+        self.0 = ProgressBar::with_draw_target(Some(size as u64), terminal);
+        // The default bar serves where the template does not parse.
+        if let Ok(style) = ProgressStyle::with_template(
+            "{msg} [{bar:32}] {bytes}/{total_bytes} · {bytes_per_sec} · {eta} left",
+        ) {
+            self.0.set_style(style.progress_chars("━╸ "));
+        }
+        self.0.set_message(file.to_string());
+    }
+
+    fn update(&mut self, size: usize) {
+        self.0.inc(size as u64);
+    }
+
+    fn finish(&mut self) {
+        self.0.finish_and_clear();
+    }
 }
 
 /// The files that a run reads. One whole file of weights is preferred to shards only when both exist.
@@ -149,7 +174,9 @@ fn reach(url: &str) -> Result<(), String> {
 fn reason(endpoint: &str, error: &ApiError) -> String {
     let text = error.to_string();
     if text.contains("status code 404") || text.contains("status code 401") {
-        return format!("{endpoint} knows no such public model (HF_TOKEN gives access to private ones)");
+        return format!(
+            "{endpoint} knows no such public model (HF_TOKEN gives access to private ones)"
+        );
     }
     format!("{endpoint}: {text}")
 }

@@ -23,15 +23,17 @@ pub fn resolve(
     folder: &Path,
     say: &dyn Fn(&str),
 ) -> Result<PathBuf, Box<Diagnostic>> {
-    let fail = |message: String, help: String| {
-        Box::new(Diagnostic::error("", span, message).help(help))
-    };
+    let fail =
+        |message: String, help: String| Box::new(Diagnostic::error("", span, message).help(help));
     let expanded = home(checkpoint);
     if let Some(path) = program::find(folder, &expanded) {
         return match directory::missing(&path) {
             missing if missing.is_empty() => Ok(path),
             missing => Err(fail(
-                format!("`{checkpoint}` is not a complete checkpoint: {}", list(&missing)),
+                format!(
+                    "`{checkpoint}` is not a complete checkpoint: {}",
+                    list(&missing)
+                ),
                 directory::advice(&path),
             )),
         };

@@ -53,9 +53,8 @@ fn rank() -> Result<PathBuf, Box<Diagnostic>> {
     match beside {
         Some(path) if path.is_file() => Ok(path),
         _ => Err(Box::new(
-            Diagnostic::bare("", "`rlhf-rank`, which trains, is not beside `rlhf`").help(
-                "in a checkout, `./rlhf` builds both; otherwise set RLHF_RANK to its path",
-            ),
+            Diagnostic::bare("", "`rlhf-rank`, which trains, is not beside `rlhf`")
+                .help("in a checkout, `./rlhf` builds both; otherwise set RLHF_RANK to its path"),
         )),
     }
 }

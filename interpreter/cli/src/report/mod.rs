@@ -48,8 +48,7 @@ pub fn print(format: Format, sources: &Sources, diagnostics: &[Diagnostic]) {
 /// A diagnostic as an event of a run, for scripts.
 pub fn event(sources: &Sources, d: &Diagnostic) -> serde_json::Value {
     let mut event = serde_json::json!({ "event": "diagnostic" });
-    if let (Some(to), serde_json::Value::Object(from)) =
-        (event.as_object_mut(), object(sources, d))
+    if let (Some(to), serde_json::Value::Object(from)) = (event.as_object_mut(), object(sources, d))
     {
         to.extend(from);
     }

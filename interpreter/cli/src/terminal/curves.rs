@@ -69,12 +69,7 @@ pub fn svg(title: &str, history: &History) -> Option<String> {
 }
 
 fn draw(svg: &mut String, panel: &Panel) {
-    let (left, right, top, bottom) = (
-        MARGIN.0,
-        WIDTH - MARGIN.1,
-        MARGIN.2,
-        HEIGHT - MARGIN.3,
-    );
+    let (left, right, top, bottom) = (MARGIN.0, WIDTH - MARGIN.1, MARGIN.2, HEIGHT - MARGIN.3);
     let (x_low, x_high) = extent(panel.points.iter().map(|p| p.0));
     let (y_low, y_high) = extent(panel.points.iter().map(|p| p.1));
     let x = |v: f64| left + (v - x_low) / (x_high - x_low) * (right - left);
@@ -95,7 +90,10 @@ fn draw(svg: &mut String, panel: &Panel) {
             number(tick)
         );
     }
-    for tick in ticks(x_low, x_high).into_iter().filter(|t| t.fract() == 0.0) {
+    for tick in ticks(x_low, x_high)
+        .into_iter()
+        .filter(|t| t.fract() == 0.0)
+    {
         let _ = writeln!(
             svg,
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#555\">{}</text>",
@@ -109,7 +107,9 @@ fn draw(svg: &mut String, panel: &Panel) {
         "<path d=\"M{left} {top}V{bottom}H{right}\" fill=\"none\" stroke=\"#888\"/>"
     );
     let line = |points: &[(f64, f64)]| {
-        let places = points.iter().map(|p| format!("{:.1},{:.1}", x(p.0), y(p.1)));
+        let places = points
+            .iter()
+            .map(|p| format!("{:.1},{:.1}", x(p.0), y(p.1)));
         places.collect::<Vec<_>>().join(" ")
     };
     let raw = line(&panel.points);
@@ -184,7 +184,9 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
         .unwrap_or(rough);
     let first = (low / step).ceil() as i64;
     let last = (high / step).floor() as i64;
-    (first..=last.min(first + 10)).map(|i| i as f64 * step).collect()
+    (first..=last.min(first + 10))
+        .map(|i| i as f64 * step)
+        .collect()
 }
 
 fn escape(text: &str) -> String {

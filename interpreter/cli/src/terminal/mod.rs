@@ -36,8 +36,8 @@ pub struct History {
     pub steps: Vec<Report>,
     /// Evaluations.
     pub evals: Vec<Report>,
-    /// The last complete checkpoint.
-    pub checkpoint: Option<String>,
+    /// Directories of complete checkpoints, one a trained model.
+    pub checkpoints: Vec<String>,
     /// Largest resident memory in bytes.
     pub peak_memory: Option<u64>,
     /// The user ended the run.
@@ -123,7 +123,11 @@ impl Terminal {
                 self.say(&line);
                 self.history.evals.push(report);
             }
-            Event::Saved { path, .. } => self.history.checkpoint = Some(path),
+            Event::Saved { path, .. } => {
+                if !self.history.checkpoints.contains(&path) {
+                    self.history.checkpoints.push(path);
+                }
+            }
             Event::Diagnostic(d) => {
                 self.history.failed |= d.level == rlhf_lang::diag::Level::Error;
                 self.problem(&report::human(&self.sources, &d));

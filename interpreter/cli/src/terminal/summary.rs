@@ -35,7 +35,7 @@ pub fn lines(history: &History, dir: &Path, seconds: f64) -> Vec<String> {
         );
         rows.push((name, row));
     }
-    if let Some(path) = &history.checkpoint {
+    for path in &history.checkpoints {
         rows.push(("checkpoint".into(), path.clone()));
     }
     for (what, file) in [
@@ -58,10 +58,7 @@ pub fn lines(history: &History, dir: &Path, seconds: f64) -> Vec<String> {
 /// The mean of the first 5 and of the last 10 values of a metric; one number of a short run may be in
 /// both.
 pub fn ends(steps: &[Report], name: &str) -> (Option<f64>, Option<f64>) {
-    let values: Vec<f64> = steps
-        .iter()
-        .filter_map(|r| *r.metrics.get(name)?)
-        .collect();
+    let values: Vec<f64> = steps.iter().filter_map(|r| *r.metrics.get(name)?).collect();
     let mean = |part: &[f64]| {
         let count = part.len() as f64;
         (!part.is_empty()).then(|| part.iter().sum::<f64>() / count)
@@ -74,7 +71,10 @@ pub fn ends(steps: &[Report], name: &str) -> (Option<f64>, Option<f64>) {
 /// The names of all metrics, in the order of the first report.
 pub fn names(reports: &[Report]) -> impl Iterator<Item = String> + use<> {
     let first = reports.first().map(|r| r.metrics.keys().cloned());
-    first.map(Iterator::collect::<Vec<_>>).unwrap_or_default().into_iter()
+    first
+        .map(Iterator::collect::<Vec<_>>)
+        .unwrap_or_default()
+        .into_iter()
 }
 
 #[cfg(test)]

@@ -20,7 +20,9 @@ impl Given {
     pub fn parse(text: &str) -> Outcome<Given> {
         let example = "as in `--let 'lp[B,T]=[[0.1, 0.2], [0.3]]'` or `--let eps=0.2`";
         let wrong = |what: &str| Stop::usage(format!("`--let {text}`: {what}"), example);
-        let (head, value) = text.split_once('=').ok_or_else(|| wrong("`=` is missing"))?;
+        let (head, value) = text
+            .split_once('=')
+            .ok_or_else(|| wrong("`=` is missing"))?;
         let (name, axes) = match head.split_once('[') {
             None => (head.trim(), vec![]),
             Some((name, axes)) => {

@@ -57,7 +57,10 @@ pub fn run(args: &Run) -> Outcome<u8> {
     }
     let Some(graph) = compiled.graph else {
         return Err(Stop::failed(
-            format!("`{}` has no `step`, so there is nothing to run", program.name),
+            format!(
+                "`{}` has no `step`, so there is nothing to run",
+                program.name
+            ),
             "a library is imported by a program: `use \"mine.rlhf\" { f }`",
         ));
     };
@@ -136,7 +139,10 @@ fn start(args: &Run, program: &Program, graph: Graph, sources: &Sources) -> Outc
 
 fn unwritable(out: &Path, error: &std::io::Error) -> Stop {
     Stop::failed(
-        format!("the run directory `{}` cannot be written: {error}", out.display()),
+        format!(
+            "the run directory `{}` cannot be written: {error}",
+            out.display()
+        ),
         "`--out DIR` names another place",
     )
 }

@@ -66,9 +66,7 @@ fn listen(rank: &mut Running, terminal: &mut Terminal) -> usize {
                 interrupts += 1;
                 if interrupts == 1 {
                     rank.stop();
-                    terminal.problem(
-                        "stopping after the current call; press again to quit now\n",
-                    );
+                    terminal.problem("stopping after the current call; press again to quit now\n");
                 } else {
                     rank.kill();
                 }
@@ -90,7 +88,10 @@ fn lost(job: &Job, terminal: &Terminal, rank: &Running, end: End) -> Diagnostic 
     let mut d = Diagnostic::bare("R402", format!("the rank stopped {during} ({end})"));
     if let Some((call, _)) = &terminal.history.call {
         let graph = &job.graph;
-        let node = graph.dag.order().find(|id| graph.dag.node(*id).name == *call);
+        let node = graph
+            .dag
+            .order()
+            .find(|id| graph.dag.node(*id).name == *call);
         if let Some(id) = node {
             let message = d.message;
             d = Diagnostic::error("R402", graph.dag.node(id).span, message);
@@ -113,10 +114,13 @@ fn record(out: &Path, terminal: &Terminal, manifest: &mut Manifest, good: bool, 
         "iteration": iteration,
         "seconds": (seconds * 10.0).round() / 10.0,
         "peak_memory": history.peak_memory,
-        "checkpoint": history.checkpoint,
+        "checkpoints": history.checkpoints,
     }));
     let name = out.file_name().unwrap_or_default().to_string_lossy();
-    let title = format!("{name}  ·  {iteration} iterations, {}", number::duration(seconds));
+    let title = format!(
+        "{name}  ·  {iteration} iterations, {}",
+        number::duration(seconds)
+    );
     let drawn = match curves::svg(&title, history) {
         Some(svg) => std::fs::write(out.join("curves.svg"), svg),
         None => Ok(()),
