@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod eval;
+pub mod exec;
 pub mod expr;
 pub mod fault;
 pub mod model;
