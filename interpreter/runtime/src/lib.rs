@@ -2,4 +2,5 @@
 
 pub mod batch;
 pub mod fault;
+pub mod generate;
 pub mod model;
