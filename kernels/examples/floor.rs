@@ -43,10 +43,7 @@ fn main() -> Result<(), String> {
     let rows = arguments.next().and_then(Result::ok).unwrap_or(32);
     let threads = arguments.next().and_then(Result::ok).unwrap_or(2);
     tch::set_num_threads(threads as i32);
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build_global()
-        .map_err(|e| e.to_string())?;
+    rlhf_kernels::parallel::set_threads(threads)?;
     for kind in [Kind::Float, Kind::BFloat16] {
         let random = |out: i64, inputs: i64| {
             (Tensor::randn([out, inputs], tch::kind::FLOAT_CPU) * 0.02).to_kind(kind)

@@ -6,6 +6,12 @@
 use rayon::prelude::*;
 use std::marker::PhantomData;
 
+/// Sets the number of compute threads; only before the first kernel runs, and only once.
+pub fn set_threads(threads: usize) -> Result<(), String> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    pool.build_global().map_err(|e| e.to_string())
+}
+
 /// Runs `work(0)` to `work(items - 1)`, in any order, on the pool.
 pub fn for_each(items: usize, work: impl Fn(usize) + Sync) {
     match items {
@@ -13,6 +19,11 @@ pub fn for_each(items: usize, work: impl Fn(usize) + Sync) {
         1 => work(0),
         _ => (0..items).into_par_iter().with_max_len(1).for_each(&work),
     }
+}
+
+/// Runs `work` on a thread of the pool, so that the kernels it calls start without waking one first.
+pub fn run<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    rayon::scope(|_| work())
 }
 
 /// A mutable slice whose elements several threads write, each its own.

@@ -5,6 +5,7 @@ pub mod eval;
 pub mod exec;
 pub mod expr;
 pub mod fault;
+pub mod generate;
 pub mod model;
 pub mod text;
 pub mod value;

@@ -5,6 +5,7 @@
 
 use crate::math::exp;
 use crate::simd::dispatch;
+use rayon::prelude::*;
 
 /// How a token is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,6 +81,33 @@ pub fn sample(
         token,
         logp: logp as f32,
     })
+}
+
+/// One draw of [`sample_rows`].
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Row of the logits.
+    pub row: usize,
+    /// Tokens that may not be drawn.
+    pub banned: &'a [u32],
+    /// Uniform in [0, 1).
+    pub u: f64,
+}
+
+/// Draws from rows of `logits`, `[rows, vocabulary]`, in parallel.
+pub fn sample_rows(
+    logits: &[f32],
+    vocabulary: usize,
+    rule: &Rule,
+    requests: &[Request],
+) -> Vec<Result<Draw, Fault>> {
+    let draws = requests
+        .par_iter()
+        .map_init(Scratch::default, |scratch, r| {
+            let row = &logits[r.row * vocabulary..(r.row + 1) * vocabulary];
+            sample(row, rule, r.banned, r.u, scratch)
+        });
+    draws.collect()
 }
 
 /// The largest logit, or NaN if any is NaN.
