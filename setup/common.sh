@@ -62,7 +62,7 @@ require() { # cargo | cxx | python …
                 say "  $(installs g++ gcc-c++ 'xcode-select --install')" ;;
             python)
                 find_python && continue
-                say "missing: Python 3.10 or newer with venv"
+                say "missing: Python 3.11 or newer with venv"
                 say "  $(installs 'python3 python3-venv' 'python3 python3-pip' 'brew install python')" ;;
         esac
         missing=1
@@ -81,9 +81,9 @@ installs() { # apt packages, dnf packages, command on macOS
 # Sets $base_python to an interpreter that can make the venv.
 find_python() {
     local candidate
-    for candidate in python3 python3.13 python3.12 python3.11 python3.10 python3.14; do
+    for candidate in python3 python3.13 python3.12 python3.11 python3.14; do
         command -v "$candidate" >/dev/null || continue
-        if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info < (3, 15))' \
+        if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' \
             2>/dev/null; then
             base_python="$candidate"
             return 0
