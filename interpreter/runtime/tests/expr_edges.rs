@@ -18,13 +18,14 @@ fn gradient(b: &Build, root: ExprRef, inputs: &[(&str, Json)], by: &str) -> Json
     answer(b, root, inputs, Some(b.id(by)))["grad"].clone()
 }
 
-fn answer(
-    b: &Build,
-    root: ExprRef,
-    inputs: Vec<(ValueId, Json)>,
-    grad: Option<ValueId>,
-) -> Json {
-    run(&EvalRequest { graph: b.graph.clone(), root, inputs, grad }).unwrap()
+fn answer(b: &Build, root: ExprRef, inputs: Vec<(ValueId, Json)>, grad: Option<ValueId>) -> Json {
+    run(&EvalRequest {
+        graph: b.graph.clone(),
+        root,
+        inputs,
+        grad,
+    })
+    .unwrap()
 }
 
 #[test]
@@ -42,7 +43,11 @@ fn every_reduction_of_an_empty_row_is_zero() {
         let mut b = Build::new();
         let e = b.input("x", Elem::Float, &[B, G, T]);
         let y = b.reduce(op, e, &[T]);
-        assert_eq!(value(&b, y, &[("x", x.clone())]), json!([[0.0, full]]), "{op:?}");
+        assert_eq!(
+            value(&b, y, &[("x", x.clone())]),
+            json!([[0.0, full]]),
+            "{op:?}"
+        );
         if op != Reduce::Count {
             let total = b.reduce(Reduce::Sum, y, &[B, G]);
             let g = gradient(&b, total, &[("x", x.clone())], "x");
@@ -73,7 +78,10 @@ fn the_std_of_one_element_is_none_unless_biased() {
         b.reduce_as(Reduce::Std, x, &[T], true),
     );
     let x = json!([[[5.0], [1.0, 3.0]]]);
-    assert_eq!(value(&b, y, &[("x", x.clone())]), json!([[null, 2f64.sqrt()]]));
+    assert_eq!(
+        value(&b, y, &[("x", x.clone())]),
+        json!([[null, 2f64.sqrt()]])
+    );
     assert_eq!(value(&b, biased, &[("x", x)]), json!([[0.0, 1.0]]));
 }
 
@@ -84,24 +92,48 @@ fn the_std_of_equal_elements_has_gradient_zero() {
     let std = b.reduce(Reduce::Std, r, &[G]);
     let loss = b.reduce(Reduce::Sum, std, &[B]);
     let r = json!([[2.0, 2.0, 2.0]]);
-    assert_eq!(gradient(&b, loss, &[("r", r)], "r"), json!([[0.0, 0.0, 0.0]]));
+    assert_eq!(
+        gradient(&b, loss, &[("r", r)], "r"),
+        json!([[0.0, 0.0, 0.0]])
+    );
 }
 
 #[test]
 fn every_comparison_with_none_is_false() {
-    for op in [Binary::Eq, Binary::Ne, Binary::Lt, Binary::Le, Binary::Gt, Binary::Ge] {
+    for op in [
+        Binary::Eq,
+        Binary::Ne,
+        Binary::Lt,
+        Binary::Le,
+        Binary::Gt,
+        Binary::Ge,
+    ] {
         let mut b = Build::new();
         let x = b.input("x", Elem::Float, &[B]);
         let y = b.input("y", Elem::Float, &[B]);
         let c = b.bin(op, x, y);
-        let inputs = [("x", json!([null, 1.0, null])), ("y", json!([1.0, null, null]))];
-        assert_eq!(value(&b, c, &inputs), json!([false, false, false]), "{op:?}");
+        let inputs = [
+            ("x", json!([null, 1.0, null])),
+            ("y", json!([1.0, null, null])),
+        ];
+        assert_eq!(
+            value(&b, c, &inputs),
+            json!([false, false, false]),
+            "{op:?}"
+        );
         let mut b = Build::new();
         let x = b.input("x", Elem::Text, &[B]);
         let y = b.input("y", Elem::Text, &[B]);
         let c = b.bin(op, x, y);
-        let inputs = [("x", json!([null, "a", null])), ("y", json!(["a", null, null]))];
-        assert_eq!(value(&b, c, &inputs), json!([false, false, false]), "{op:?} on text");
+        let inputs = [
+            ("x", json!([null, "a", null])),
+            ("y", json!(["a", null, null])),
+        ];
+        assert_eq!(
+            value(&b, c, &inputs),
+            json!([false, false, false]),
+            "{op:?} on text"
+        );
     }
 }
 
@@ -116,7 +148,10 @@ fn a_response_without_a_number_is_scored_as_wrong() {
     let (one, zero) = (b.num(1.0), b.num(0.0));
     let r = b.select(right, one, zero);
     let inputs = [
-        ("response", json!([["7 + 5 = 12.", "no idea"], ["3", "it is 4"]])),
+        (
+            "response",
+            json!([["7 + 5 = 12.", "no idea"], ["3", "it is 4"]]),
+        ),
         ("answer", json!(["12", " 4 "])),
     ];
     assert_eq!(value(&b, r, &inputs), json!([[1.0, 0.0], [0.0, 1.0]]));
@@ -140,9 +175,17 @@ fn pick_takes_texts_and_refuses_an_index_outside() {
     let i = b.input("i", Elem::Int, &[B]);
     let picked = b.push(Op::Pick(G), &[t, i], Elem::Text, &[B]);
     let t = json!([["a", "b"], ["c", "d"]]);
-    assert_eq!(value(&b, picked, &[("t", t.clone()), ("i", json!([1, 0]))]), json!(["b", "c"]));
+    assert_eq!(
+        value(&b, picked, &[("t", t.clone()), ("i", json!([1, 0]))]),
+        json!(["b", "c"])
+    );
     let inputs = vec![(b.id("t"), t), (b.id("i"), json!([2, 0]))];
-    let fault = run(&EvalRequest { graph: b.graph.clone(), root: picked, inputs, grad: None });
+    let fault = run(&EvalRequest {
+        graph: b.graph.clone(),
+        root: picked,
+        inputs,
+        grad: None,
+    });
     let message = fault.unwrap_err().to_string();
     assert_eq!(message, "`pick` along `G` at 2, which is not one of 0 to 1");
 }
@@ -165,7 +208,10 @@ fn booleans_are_counted_and_tested() {
         assert_eq!(value(&b, y, &[("x", x.clone())]), expected, "{op:?}");
     }
     let last = b.push(Op::Last(T), &[flags], Elem::Bool, &[B, G]);
-    assert_eq!(value(&b, last, &[("x", x)]), json!([[true, false], [false, true]]));
+    assert_eq!(
+        value(&b, last, &[("x", x)]),
+        json!([[true, false], [false, true]])
+    );
 }
 
 #[test]
@@ -177,8 +223,14 @@ fn lengths_and_positions_follow_the_rows() {
     let group = b.push(Op::Index(G), &[], Elem::Int, &[G]);
     let all = b.bin(Binary::Add, index, group);
     let x = json!([[[0.0, 0.0], []], [[0.0], [0.0, 0.0, 0.0]]]);
-    assert_eq!(value(&b, len, &[("x", x.clone())]), json!([[2.0, 0.0], [1.0, 3.0]]));
-    assert_eq!(value(&b, index, &[("x", x.clone())]), json!([[[0, 1], []], [[0], [0, 1, 2]]]));
+    assert_eq!(
+        value(&b, len, &[("x", x.clone())]),
+        json!([[2.0, 0.0], [1.0, 3.0]])
+    );
+    assert_eq!(
+        value(&b, index, &[("x", x.clone())]),
+        json!([[[0, 1], []], [[0], [0, 1, 2]]])
+    );
     assert_eq!(
         value(&b, all, &[("x", x)]),
         json!([[[0.0, 1.0], []], [[0.0], [1.0, 2.0, 3.0]]])
@@ -275,17 +327,62 @@ fn text_operations() {
     let pattern = b.text(r"####\s*(-?\d+)");
     let part = b.text("So");
     let ops = [
-        (TextOp::Extract, vec![t, pattern], Elem::Text, json!(["42", null, null])),
-        (TextOp::Matches, vec![t, pattern], Elem::Bool, json!([true, false, false])),
-        (TextOp::Contains, vec![t, part], Elem::Bool, json!([true, false, false])),
-        (TextOp::StartsWith, vec![t, part], Elem::Bool, json!([true, false, false])),
-        (TextOp::EndsWith, vec![t, part], Elem::Bool, json!([false, false, false])),
-        (TextOp::Trim, vec![t], Elem::Text, json!(["So #### 42", "é b", null])),
-        (TextOp::Upper, vec![t], Elem::Text, json!(["SO #### 42", " É B", null])),
-        (TextOp::Lower, vec![t], Elem::Text, json!(["so #### 42", " é b", null])),
+        (
+            TextOp::Extract,
+            vec![t, pattern],
+            Elem::Text,
+            json!(["42", null, null]),
+        ),
+        (
+            TextOp::Matches,
+            vec![t, pattern],
+            Elem::Bool,
+            json!([true, false, false]),
+        ),
+        (
+            TextOp::Contains,
+            vec![t, part],
+            Elem::Bool,
+            json!([true, false, false]),
+        ),
+        (
+            TextOp::StartsWith,
+            vec![t, part],
+            Elem::Bool,
+            json!([true, false, false]),
+        ),
+        (
+            TextOp::EndsWith,
+            vec![t, part],
+            Elem::Bool,
+            json!([false, false, false]),
+        ),
+        (
+            TextOp::Trim,
+            vec![t],
+            Elem::Text,
+            json!(["So #### 42", "é b", null]),
+        ),
+        (
+            TextOp::Upper,
+            vec![t],
+            Elem::Text,
+            json!(["SO #### 42", " É B", null]),
+        ),
+        (
+            TextOp::Lower,
+            vec![t],
+            Elem::Text,
+            json!(["so #### 42", " é b", null]),
+        ),
         (TextOp::Words, vec![t], Elem::Int, json!([3, 2, null])),
         (TextOp::Chars, vec![t], Elem::Int, json!([10, 4, null])),
-        (TextOp::Concat, vec![part, t], Elem::Text, json!(["SoSo #### 42", "So é b", null])),
+        (
+            TextOp::Concat,
+            vec![part, t],
+            Elem::Text,
+            json!(["SoSo #### 42", "So é b", null]),
+        ),
     ];
     for (op, args, elem, expected) in ops {
         let y = b.on_text(op, &args, elem);
@@ -301,19 +398,32 @@ fn a_bad_regular_expression_is_named() {
     let pattern = b.text("(unclosed");
     let y = b.on_text(TextOp::Matches, &[t, pattern], Elem::Bool);
     let inputs = vec![(b.id("t"), json!(["a"]))];
-    let fault = run(&EvalRequest { graph: b.graph.clone(), root: y, inputs, grad: None });
+    let fault = run(&EvalRequest {
+        graph: b.graph.clone(),
+        root: y,
+        inputs,
+        grad: None,
+    });
     let message = fault.unwrap_err().to_string();
-    assert_eq!(message, "`(unclosed` is not a regular expression: unclosed group");
+    assert_eq!(
+        message,
+        "`(unclosed` is not a regular expression: unclosed group"
+    );
 }
 
 #[test]
 fn a_number_that_is_not_finite_is_found() {
     let mut b = Build::new();
     let x = b.input("x", Elem::Float, &[B, G, T]);
-    let inputs = [(b.id("x"), json!([[[1.0], [2.0, 3.0]], [[], [4.0, null, 6.0]]]))];
+    let inputs = [(
+        b.id("x"),
+        json!([[[1.0], [2.0, 3.0]], [[], [4.0, null, 6.0]]]),
+    )];
     let env = read(&b.graph, &inputs).unwrap();
     let v = eval(&b.graph, x, &env).unwrap();
-    let found = first_non_finite(&v, &b.graph, &env.shapes).unwrap().unwrap();
+    let found = first_non_finite(&v, &b.graph, &env.shapes)
+        .unwrap()
+        .unwrap();
     assert_eq!(found.place, "token 2 of `G` 2 of row 2");
     let fault = require_finite(&v, "the loss of `train policy`", 311, &b.graph, &env.shapes);
     assert_eq!(
@@ -329,13 +439,34 @@ fn inputs_that_do_not_fit_are_named() {
     let r = b.input("adv", Elem::Float, &[B]);
     let y = b.bin(Binary::Mul, x, r);
     for (lp, adv, expected) in [
-        (json!([[[1.0]], [[2.0]]]), json!([1.0]), "`adv` has 1 elements along `B`; `lp` has 2"),
-        (json!([[[1.0]], [2.0]]), json!([1.0, 2.0]), "`lp[1][0]` is the number 2.0; expected a list along `T`"),
-        (json!([[["a"]]]), json!([1.0]), "`lp[0][0][0]` is text; expected a number"),
-        (json!([[[1.0], [2.0]], [[1.0]]]), json!([1.0, 2.0]), "`lp[1]` has 1 elements along `G`; `the list before` has 2"),
+        (
+            json!([[[1.0]], [[2.0]]]),
+            json!([1.0]),
+            "`adv` has 1 elements along `B`; `lp` has 2",
+        ),
+        (
+            json!([[[1.0]], [2.0]]),
+            json!([1.0, 2.0]),
+            "`lp[1][0]` is the number 2.0; expected a list along `T`",
+        ),
+        (
+            json!([[["a"]]]),
+            json!([1.0]),
+            "`lp[0][0][0]` is text; expected a number",
+        ),
+        (
+            json!([[[1.0], [2.0]], [[1.0]]]),
+            json!([1.0, 2.0]),
+            "`lp[1]` has 1 elements along `G`; `the list before` has 2",
+        ),
     ] {
         let inputs = vec![(b.id("lp"), lp), (b.id("adv"), adv)];
-        let fault = run(&EvalRequest { graph: b.graph.clone(), root: y, inputs, grad: None });
+        let fault = run(&EvalRequest {
+            graph: b.graph.clone(),
+            root: y,
+            inputs,
+            grad: None,
+        });
         assert_eq!(fault.unwrap_err().to_string(), expected);
     }
 }

@@ -31,7 +31,13 @@ pub fn read(graph: &Graph, inputs: &[(ValueId, Json)]) -> Result<Env> {
     };
     for (id, json) in inputs {
         let input = graph.value(*id);
-        let value = value(&input.name, json, input.ty.elem, &input.ty.axes, &env.shapes)?;
+        let value = value(
+            &input.name,
+            json,
+            input.ty.elem,
+            &input.ty.axes,
+            &env.shapes,
+        )?;
         env.values.insert(*id, value);
     }
     Ok(env)
@@ -136,7 +142,11 @@ impl Lengths<'_> {
         if expected == found {
             return Ok(());
         }
-        let there = if first == name { "the list before" } else { first.as_str() };
+        let there = if first == name {
+            "the list before"
+        } else {
+            first.as_str()
+        };
         Err(Fault::new(format!(
             "`{place}` has {found} elements along `{}`; `{there}` has {expected}",
             info.name
@@ -281,7 +291,8 @@ fn value(name: &str, json: &Json, elem: Elem, axes: &[AxisId], shapes: &Shapes) 
             None => Fault::new(format!("`{name}` lacks elements")),
         }
     };
-    let json_of = |slot: &Option<(&Json, Vec<usize>)>| slot.as_ref().map(|(json, _)| (*json).clone());
+    let json_of =
+        |slot: &Option<(&Json, Vec<usize>)>| slot.as_ref().map(|(json, _)| (*json).clone());
     Ok(match elem {
         Elem::Float | Elem::Int => {
             let wrong = of("a number");
@@ -299,7 +310,11 @@ fn value(name: &str, json: &Json, elem: Elem, axes: &[AxisId], shapes: &Shapes) 
             let wrong = of("true or false");
             let flags = leaves
                 .iter()
-                .map(|slot| json_of(slot).and_then(|j| j.as_bool()).ok_or_else(|| wrong(slot)))
+                .map(|slot| {
+                    json_of(slot)
+                        .and_then(|j| j.as_bool())
+                        .ok_or_else(|| wrong(slot))
+                })
                 .collect::<Result<Vec<_>>>()?;
             Value::from_bool(axes.to_vec(), &flags, shapes)?
         }
@@ -321,7 +336,10 @@ fn value(name: &str, json: &Json, elem: Elem, axes: &[AxisId], shapes: &Shapes) 
                 .iter()
                 .map(|slot| {
                     let messages = json_of(slot).map(serde_json::from_value::<Vec<Message>>);
-                    messages.and_then(|m| m.ok()).map(Arc::from).ok_or_else(|| wrong(slot))
+                    messages
+                        .and_then(|m| m.ok())
+                        .map(Arc::from)
+                        .ok_or_else(|| wrong(slot))
                 })
                 .collect::<Result<Vec<_>>>()?;
             Value {
@@ -335,7 +353,10 @@ fn value(name: &str, json: &Json, elem: Elem, axes: &[AxisId], shapes: &Shapes) 
                 .iter()
                 .map(|slot| {
                     let texts = json_of(slot).map(serde_json::from_value::<Vec<Arc<str>>>);
-                    texts.and_then(|t| t.ok()).map(Arc::from).ok_or_else(|| wrong(slot))
+                    texts
+                        .and_then(|t| t.ok())
+                        .map(Arc::from)
+                        .ok_or_else(|| wrong(slot))
                 })
                 .collect::<Result<Vec<_>>>()?;
             Value {

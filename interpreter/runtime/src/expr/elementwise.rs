@@ -17,7 +17,9 @@ pub(super) fn gives_bool(op: Binary) -> bool {
 /// A unary or binary operation, a clamp or a selection, over `axes`.
 pub(super) fn apply(op: &Op, args: &[&Value], axes: &[AxisId], shapes: &Shapes) -> Result<Value> {
     let operand = |i: usize| -> Result<&Value> {
-        args.get(i).copied().ok_or_else(|| super::missing_operand(i))
+        args.get(i)
+            .copied()
+            .ok_or_else(|| super::missing_operand(i))
     };
     let tensor = |i: usize| -> Result<Tensor> {
         let v = operand(i)?;
@@ -201,9 +203,8 @@ pub(super) fn pick(
     let mut all = vec![axis];
     all.extend(axes);
     let index = at.f_to_kind(Kind::Int64)?.f_unsqueeze(0)?;
-    let gather = |t: &Tensor| -> Result<Tensor> {
-        Ok(t.f_gather(0, &index, false)?.f_squeeze_dim(0)?)
-    };
+    let gather =
+        |t: &Tensor| -> Result<Tensor> { Ok(t.f_gather(0, &index, false)?.f_squeeze_dim(0)?) };
     let full = align(x, &all, shapes)?;
     let data = match &full.data {
         Data::Num(t) => Data::Num(gather(t)?),

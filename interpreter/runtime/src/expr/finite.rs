@@ -15,7 +15,11 @@ pub struct NonFinite {
 }
 
 /// Looks for an element that is not finite, in the order of rows.
-pub fn first_non_finite(value: &Value, graph: &Graph, shapes: &Shapes) -> Result<Option<NonFinite>> {
+pub fn first_non_finite(
+    value: &Value,
+    graph: &Graph,
+    shapes: &Shapes,
+) -> Result<Option<NonFinite>> {
     let Data::Num(tensor) = &value.data else {
         return Ok(None);
     };
@@ -46,7 +50,11 @@ pub fn require_finite(
     match first_non_finite(value, graph, shapes)? {
         None => Ok(()),
         Some(found) => {
-            let became = if found.number.is_nan() { "NaN" } else { "infinite" };
+            let became = if found.number.is_nan() {
+                "NaN"
+            } else {
+                "infinite"
+            };
             let place = match found.place.as_str() {
                 "" => String::new(),
                 place => format!(", {place}"),

@@ -177,9 +177,7 @@ impl<'a> Evaluation<'a> {
                 axes: removed,
                 biased,
             } => reduce::reduce(arg(0)?, *op, removed, *biased, axes, shapes),
-            Op::Shift { axis, by } => {
-                sequence::shift(arg(0)?, arg(1)?, *axis, *by, axes, shapes)
-            }
+            Op::Shift { axis, by } => sequence::shift(arg(0)?, arg(1)?, *axis, *by, axes, shapes),
             Op::First(axis) => sequence::end(arg(0)?, *axis, sequence::End::First, axes, shapes),
             Op::Last(axis) => sequence::end(arg(0)?, *axis, sequence::End::Last, axes, shapes),
             Op::AtLast(axis) => sequence::at_last(arg(0)?, *axis, axes, shapes),

@@ -7,7 +7,9 @@ use rlhf_lang::graph::{AxisId, Reduce};
 use tch::{Device, Kind, Tensor};
 
 use crate::fault::{Fault, Result};
-use crate::value::{Data, Shapes, Value, align, arange, dims, ragged_of, storage};
+use crate::value::{
+    Data, Shapes, Value, align, arange, dims, ragged_of, storage, to_f64s, to_i64s,
+};
 
 /// `value` without `removed`, over `axes`.
 pub(super) fn reduce(
@@ -19,7 +21,10 @@ pub(super) fn reduce(
     shapes: &Shapes,
 ) -> Result<Value> {
     if let Some(lost) = removed.iter().find(|a| !value.axes.contains(a)) {
-        return Err(Fault::new(format!("axis {} is not there to remove", lost.0)));
+        return Err(Fault::new(format!(
+            "axis {} is not there to remove",
+            lost.0
+        )));
     }
     let x = match op {
         Reduce::Count => present(value)?,
@@ -121,7 +126,11 @@ impl Fold {
             order.push(own.len() as i64);
             order.extend(gone_dims);
             lead.push(tokens);
-            let kept = axes.iter().filter(|a| !removed.contains(a)).copied().collect();
+            let kept = axes
+                .iter()
+                .filter(|a| !removed.contains(a))
+                .copied()
+                .collect();
             return whole(x.f_permute(&order)?, lead, product(&gone), kept);
         }
         order.extend(gone_dims);
@@ -140,7 +149,10 @@ impl Fold {
         // Which result each row, then each token, belongs to.
         let results = storage(&parents, shapes)?;
         let count: i64 = results.iter().product();
-        let ids = Value::num(parents.clone(), &arange(count as usize)?.f_reshape(&results)?);
+        let ids = Value::num(
+            parents.clone(),
+            &arange(count as usize)?.f_reshape(&results)?,
+        );
         let of_row = align(&ids, &ragged.parents, shapes)?
             .tensor()?
             .f_to_kind(Kind::Int64)?
@@ -209,11 +221,34 @@ impl Fold {
                 false => Ok(x.f_amax([-1i64].as_slice(), false)?),
             };
         };
-        let index = ids.f_expand_as(x)?;
-        let best = self
-            .results(x, f64::NEG_INFINITY)?
-            .f_scatter_reduce(-1, &index, x, "amax")?;
-        Ok(best.f_masked_fill(&self.counts.f_eq(0.0)?, 0.0)?)
+        let best = self.largest(x, ids)?;
+        let at = x
+            .f_eq_tensor(&self.spread(&best)?)?
+            .f_logical_and(&x.f_isfinite()?)?;
+        let ties = self.sum(&at.f_to_kind(Kind::Double)?)?.f_clamp_min(1.0)?;
+        let zero = Tensor::from(0.0);
+        let shared = self.sum(&x.f_where_self(&at, &zero)?)?.f_div(&ties)?;
+        // The value is `best` to the last bit; the difference is 0 and carries the gradient.
+        Ok(best.f_add(&shared.f_sub(&shared.f_detach()?)?)?)
+    }
+
+    /// The largest of each segment without a gradient; NaN where one is NaN, 0 where there is none.
+    fn largest(&self, x: &Tensor, ids: &Tensor) -> Result<Tensor> {
+        let (numbers, ids) = (to_f64s(x)?, to_i64s(ids)?);
+        let result = self.results(x, 0.0)?;
+        let mut best: Vec<Option<f64>> = vec![None; result.numel()];
+        let count = self.counts.numel();
+        for (lead, row) in numbers.chunks(ids.len().max(1)).enumerate() {
+            for (x, id) in row.iter().zip(&ids) {
+                let slot = &mut best[lead * count + *id as usize];
+                *slot = Some(match *slot {
+                    Some(b) if b.is_nan() || b >= *x => b,
+                    _ => *x,
+                });
+            }
+        }
+        let best: Vec<f64> = best.into_iter().map(|b| b.unwrap_or(0.0)).collect();
+        Ok(Tensor::f_from_slice(&best)?.f_reshape(result.size())?)
     }
 
     /// None is never the largest; with nothing but none the index is 0.

@@ -6,9 +6,7 @@ use rlhf_lang::graph::AxisId;
 use tch::{Device, Kind, Tensor};
 
 use crate::fault::{Fault, Result};
-use crate::value::{
-    Data, Ragged, Shapes, Value, align, arange, dims, ragged_of, storage, to_f64s,
-};
+use crate::value::{Data, Ragged, Shapes, Value, align, arange, dims, ragged_of, storage, to_f64s};
 
 /// One end of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -137,12 +135,7 @@ pub(super) fn end(
 }
 
 /// `x` on the last element of each row, 0 on the others.
-pub(super) fn at_last(
-    x: &Value,
-    axis: AxisId,
-    axes: &[AxisId],
-    shapes: &Shapes,
-) -> Result<Value> {
+pub(super) fn at_last(x: &Value, axis: AxisId, axes: &[AxisId], shapes: &Shapes) -> Result<Value> {
     let rows = Rows::new(axes, axis, shapes)?;
     let mut last = vec![false; rows.ragged.tokens()];
     for w in rows.ragged.offsets.windows(2) {
@@ -251,7 +244,9 @@ fn recorded(x: &Tensor, decay: &Tensor, ragged: &Ragged, from: End) -> Result<Te
         let mut sizes = t.size();
         sizes.pop();
         sizes.extend([longest as i64, count as i64]);
-        let laid = with_zero(t)?.f_index_select(-1, &table)?.f_reshape(&sizes)?;
+        let laid = with_zero(t)?
+            .f_index_select(-1, &table)?
+            .f_reshape(&sizes)?;
         Ok(laid.f_unbind(-2)?)
     };
     let mut sums: Vec<Tensor> = Vec::with_capacity(longest);

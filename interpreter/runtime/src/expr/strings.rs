@@ -55,7 +55,11 @@ pub(super) fn apply(
             let regex = compile(pattern)?;
             changed(&|x| {
                 let found = regex.captures(x)?;
-                let whole = if found.len() > 1 { found.get(1) } else { found.get(0) };
+                let whole = if found.len() > 1 {
+                    found.get(1)
+                } else {
+                    found.get(0)
+                };
                 Some(whole?.as_str().into())
             })
         }
@@ -88,7 +92,11 @@ fn compile(pattern: Option<&Expr>) -> Result<Regex> {
     Regex::new(text).map_err(|e| {
         let why = e.to_string();
         // The last line names the reason; those before draw the pattern.
-        let why = why.lines().last().unwrap_or("").trim_start_matches("error: ");
+        let why = why
+            .lines()
+            .last()
+            .unwrap_or("")
+            .trim_start_matches("error: ");
         Fault::new(format!("`{text}` is not a regular expression: {why}"))
             .at(*span)
             .help("the syntax is that of the regex crate: no look-around, no back-references")
@@ -148,8 +156,8 @@ fn number_at(text: &str, from: usize) -> Option<(usize, usize)> {
     let bare_fraction = before(first) == Some(b'.') && !before(first - 1).is_some_and(joined);
     let start = if bare_fraction { first - 1 } else { first };
     // A sign counts unless something is subtracted from: `5-3`, `x-3`.
-    let signed = matches!(before(start), Some(b'-' | b'+'))
-        && !(start >= 2 && joined(b[start - 2]));
+    let signed =
+        matches!(before(start), Some(b'-' | b'+')) && !(start >= 2 && joined(b[start - 2]));
     let lo = if signed { start - 1 } else { start };
     let mut hi = run(first);
     if !bare_fraction {

@@ -10,7 +10,10 @@ use super::{Data, Ragged, Shapes, Value};
 use crate::fault::{Fault, Result};
 
 /// The ragged axis that ends `axes`, if one does.
-pub(crate) fn ragged_of<'s>(axes: &[AxisId], shapes: &'s Shapes) -> Option<(AxisId, &'s Arc<Ragged>)> {
+pub(crate) fn ragged_of<'s>(
+    axes: &[AxisId],
+    shapes: &'s Shapes,
+) -> Option<(AxisId, &'s Arc<Ragged>)> {
     let last = *axes.last()?;
     shapes.ragged(last).map(|r| (last, r))
 }
@@ -123,7 +126,11 @@ fn place(t: &Tensor, from: &[AxisId], to: &[AxisId], tail: usize) -> Result<Tens
     let mut own = own.iter();
     let mut sizes = Vec::with_capacity(to.len() + tail);
     for axis in to {
-        let size = if find(axis).is_some() { own.next() } else { None };
+        let size = if find(axis).is_some() {
+            own.next()
+        } else {
+            None
+        };
         sizes.push(size.copied().unwrap_or(1));
     }
     sizes.extend(own);

@@ -17,8 +17,8 @@ use crate::text::Message;
 
 pub use layout::{align, numel, storage};
 pub(crate) use layout::{align_tensor, dims, ragged_of};
-pub(crate) use shapes::arange;
 pub use select::restrict;
+pub(crate) use shapes::arange;
 pub use shapes::{Ragged, Shapes};
 
 /// Elements over named axes.

@@ -55,7 +55,10 @@ fn rows_of(
     let mut offsets = vec![0];
     let mut tokens: Vec<i64> = Vec::new();
     for row in to_i64s(&kept)? {
-        let (lo, hi) = (ragged.offsets[row as usize], ragged.offsets[row as usize + 1]);
+        let (lo, hi) = (
+            ragged.offsets[row as usize],
+            ragged.offsets[row as usize + 1],
+        );
         tokens.extend(lo as i64..hi as i64);
         offsets.push(tokens.len());
     }
