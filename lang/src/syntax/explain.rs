@@ -148,7 +148,12 @@ fn plain(tokens: &Tokens, failure: &Failure) -> Diagnostic {
         // The end of the piece: the last token is what there is to point at.
         false => tokens.span(b - 1, b),
     };
-    let wanted = wanted(failure);
+    let wanted = match wanted(failure) {
+        Some("a value") if at > a && tokens.at(at - 1) == "in" => Some("a range"),
+        Some("`{`") if piece == Piece::Data => Some("the columns in `{ … }`"),
+        Some("`{`") if piece == Piece::Use => Some("the names to take in `{ … }`"),
+        wanted => wanted,
+    };
     let message = match wanted {
         Some(wanted) => format!("expected {wanted} {after}"),
         None if at < b && at > a => format!("`{}` does not fit {after}", shown(tokens, at)),
@@ -159,7 +164,10 @@ fn plain(tokens: &Tokens, failure: &Failure) -> Diagnostic {
         let token = shown(tokens, at);
         diagnostic = diagnostic.here(format!("found `{token}`"));
         if wanted.is_none() && tokens.begins_value(at) && tokens.ends_value(at - 1) {
-            diagnostic = diagnostic.help("an operator or a line break is missing between the two");
+            diagnostic = diagnostic.help(match piece {
+                Piece::Expression => "an operator is missing between the two",
+                _ => "an operator or a line break is missing between the two",
+            });
         }
     } else {
         diagnostic = diagnostic.here("it ends here");
@@ -243,6 +251,7 @@ fn wanted(failure: &Failure) -> Option<&'static str> {
         (Rule::close_paren, "`)`"),
         (Rule::close_bracket, "`]`"),
         (Rule::close_brace, "`}`"),
+        (Rule::open_brace, "`{`"),
         (Rule::kw_in, "`in`"),
     ])
 }

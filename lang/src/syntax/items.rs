@@ -8,19 +8,14 @@ use super::explain::Piece;
 use super::grammar::Rule;
 use super::mistakes::{foreign_opening, unknown_item};
 use super::parse::{Node, Reader, doc_lines};
-use super::split::{item_end, item_starts, statement_starts};
+use super::split::{item_boundaries, item_end, statement_starts};
 use crate::diag::Diagnostic;
 
 impl Reader<'_, '_> {
     /// All items of the file, and their pieces.
     pub fn items(&self) -> (Vec<Item>, Vec<Node>) {
         let count = self.tokens.code.len();
-        let mut starts: Vec<usize> = (0..count)
-            .filter(|i| item_starts(self.tokens, *i))
-            .collect();
-        if starts.first() != Some(&0) && count > 0 {
-            starts.insert(0, 0);
-        }
+        let mut starts = item_boundaries(self.tokens);
         starts.push(count);
         let (mut items, mut nodes) = (vec![], vec![]);
         let mut documented = 0;

@@ -181,6 +181,9 @@ fn partner(opener: &str) -> &'static str {
 fn conditional(tokens: &Tokens, failure: &Failure) -> Option<Diagnostic> {
     let &Failure { a, b, at, .. } = failure;
     let form = "`if` gives a value: `if c then a else b`";
+    if failure.expects(Rule::kw_where) {
+        return None;
+    }
     if at < b && tokens.at(at) == "if" && at > a && tokens.ends_value(at - 1) {
         return Some(
             error(
@@ -254,26 +257,39 @@ fn comma(tokens: &Tokens, failure: &Failure) -> Option<Diagnostic> {
         return None;
     }
     let end = tokens.code[at - 1].hi;
-    let insert = |title: &str| {
+    let insert = |title: &str, mark: &str| {
         let point = Span::new(tokens.file, end, end);
-        (title.to_string(), vec![(point, ",".to_string())])
+        (title.to_string(), vec![(point, mark.to_string())])
+    };
+    let colon = || {
+        let (title, edits) = insert("add a colon", ":");
+        let message = format!("expected `:` after `{}`", shown(tokens, at - 1));
+        Some(error(tokens.span(at, at + 1), message).fix(title, edits))
     };
     let Some(open) = innermost(tokens, a, at) else {
         let options = matches!(piece, Piece::Train | Piece::Step | Piece::Log | Piece::Rows);
         if options && tokens.is_word(at) && tokens.at(at + 1) == ":" {
-            let (title, edits) = insert("add a comma");
+            let (title, edits) = insert("add a comma", ",");
             let message = format!("expected `,` before `{}`", shown(tokens, at));
             return Some(error(tokens.span(at, at + 1), message).fix(title, edits));
         }
-        return None;
+        let label = options && failure.expects(Rule::colon) && tokens.at(at - 2) == ",";
+        return if label { colon() } else { None };
     };
+    if !failure.expects(Rule::comma) {
+        return None;
+    }
+    let axes = tokens.at(open) == "[" && open > a && tokens.ends_value(open - 1);
+    if axes && failure.expects(Rule::colon) && !tokens.is_word(at) {
+        return colon();
+    }
     let between = match tokens.at(open) {
         "(" if open > a && tokens.is_name(open - 1) => "arguments",
         "(" => return None,
         "[" => "the parts of this list",
         _ => "the parts of this `{ … }`",
     };
-    let (title, edits) = insert("add a comma");
+    let (title, edits) = insert("add a comma", ",");
     let here = tokens.span(at, at + 1);
     Some(
         error(here, format!("expected `,` between {between}"))
@@ -290,16 +306,18 @@ fn innermost(tokens: &Tokens, a: usize, at: usize) -> Option<usize> {
 /// Things of the wrong shape: indexing, method calls, numbers without a leading digit.
 fn shape(tokens: &Tokens, failure: &Failure) -> Option<Diagnostic> {
     let &Failure { a, b, at, .. } = failure;
+    let kind = |i: usize| tokens.code.get(i).map(|t| t.kind);
+    let number = |i: usize| kind(i) == Some(TokenKind::Number);
+    if at >= a + 2 && tokens.at(at - 1) == "." && number(at - 2) {
+        let point = tokens.span(at - 2, at);
+        let message = "digits follow the point of a number, as in `1.0`";
+        return Some(error(point, message));
+    }
     if at >= b || at == a {
         return None;
     }
     let here = tokens.span(at, at + 1);
-    let number = |i: usize| {
-        tokens
-            .code
-            .get(i)
-            .is_some_and(|t| t.kind == TokenKind::Number)
-    };
+    let inside = innermost(tokens, a, at).filter(|open| *open > a);
     match tokens.at(at) {
         "[" if tokens.ends_value(at - 1) => Some(
             error(here, "values are not indexed with brackets")
@@ -312,7 +330,14 @@ fn shape(tokens: &Tokens, failure: &Failure) -> Option<Diagnostic> {
         "." if number(at + 1) && !tokens.ends_value(at - 1) => {
             Some(error(here, "a number begins with a digit, as in `0.5`"))
         }
-        "." if number(at - 1) => Some(error(here, "digits follow the point of a number, as in `1.0`")),
+        "," if inside.is_some_and(|o| tokens.at(o) == "(" && !tokens.is_name(o - 1)) => Some(
+            error(here, "parentheses hold one value")
+                .help("a list stands in brackets, as in `[B, G]`"),
+        ),
+        ".." if inside.is_some_and(|o| tokens.at(o) == "[" && tokens.ends_value(o - 1)) => Some(
+            error(here, "the length of an axis is `n` or at most `..n`")
+                .help("as in `[G: 8, T: ..64]`; `min_tokens:` is the least length of a response"),
+        ),
         "=" if failure.piece == Piece::Expression => Some(
             error(here, "an expression binds no name").help("`==` compares"),
         ),

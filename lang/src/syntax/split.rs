@@ -31,8 +31,27 @@ pub(crate) enum Opening {
     Return,
 }
 
+/// Where the items begin. Inside open brackets only what stands no deeper than the item itself counts:
+/// there a bracket is missing, while an indented `data d = …` is a misplaced line of a block.
+pub(crate) fn item_boundaries(tokens: &Tokens) -> Vec<usize> {
+    let mut found = vec![];
+    let (mut depth, mut margin) = (0usize, 0);
+    for (i, token) in tokens.code.iter().enumerate() {
+        if i == 0 || ((depth == 0 || token.indent <= margin) && item_starts(tokens, i)) {
+            found.push(i);
+            (depth, margin) = (0, token.indent);
+        }
+        match tokens.at(i) {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    found
+}
+
 /// Whether an item begins with token `i`.
-pub(crate) fn item_starts(tokens: &Tokens, i: usize) -> bool {
+fn item_starts(tokens: &Tokens, i: usize) -> bool {
     if !tokens.begins_line(i) || !tokens.is_word(i) {
         return false;
     }
@@ -100,9 +119,9 @@ fn cannot_continue(tokens: &Tokens, first: usize, i: usize) -> bool {
     let word = tokens.at(i);
     let lone_keyword = i == first + 1
         && (STATEMENTS.contains(&tokens.at(first)) || ITEMS.contains(&tokens.at(first)));
+    let closer = matches!(word, ")" | "]" | "}");
     tokens.begins_line(i)
-        && tokens.is_word(i)
-        && tokens.begins_value(i)
+        && (closer || (tokens.begins_value(i) && word != "{"))
         && tokens.ends_value(i - 1)
         && !lone_keyword
         && !matches!(word, "in" | "from" | "on" | "over" | "where" | "every")
