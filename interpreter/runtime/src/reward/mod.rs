@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rlhf_lang::diag::{Diagnostic, Level};
+use rlhf_lang::diag::Diagnostic;
 use rlhf_lang::graph::{AxisId, Elem, Reward, RewardSource};
 use serde_json::{Value as Json, json};
 
@@ -259,7 +259,6 @@ impl Pool {
             place(first)
         );
         let mut warning = Diagnostic::warning("R403", self.reward.span, message);
-        debug_assert_eq!(warning.level, Level::Warning);
         let trace = trace(first);
         if !trace.is_empty() {
             warning = warning.help(trace);
