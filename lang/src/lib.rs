@@ -3,7 +3,13 @@
 //! Pure: nothing here reads files, the clock or the environment, prints, or knows of libtorch. Texts
 //! come in, plain values go out, so the same code serves the command line, an editor and every rank.
 
+pub mod compile;
 pub mod diag;
+pub mod fmt;
 pub mod graph;
+pub mod lint;
+mod sema;
 pub mod source;
 pub mod syntax;
+
+use syntax::ast;

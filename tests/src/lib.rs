@@ -1,1 +1,1 @@
-//! Empty until its first module lands.
+//! The project's tests about itself and about whole runs; there is no library here.

@@ -1,0 +1,98 @@
+//! `rlhf run FILE --help`: a program's own params are its flags.
+
+use clap::CommandFactory;
+use rlhf_lang::diag::Level;
+use rlhf_lang::graph::Param;
+
+use crate::args::Cli;
+use crate::outcome::Outcome;
+use crate::output;
+use crate::program;
+use crate::report::{self, Format};
+
+/// Prints the params of the program, if one is named, and the flags of every run.
+pub fn print(words: &[String]) -> Outcome<u8> {
+    let mut cli = Cli::command();
+    cli.build();
+    let Some(command) = cli.find_subcommand_mut("run") else {
+        return Ok(2);
+    };
+    if words.is_empty() {
+        output::out(&format!("{}\n", command.render_help()));
+        return Ok(0);
+    }
+    let (program, overrides) = program::one(words)?;
+    let compiled = program.compile(&overrides);
+    let errors: Vec<_> = compiled
+        .diagnostics
+        .into_iter()
+        .filter(|d| d.level == Level::Error)
+        .collect();
+    report::print(Format::Human, &compiled.sources, &errors);
+    let mut text = String::new();
+    if !compiled.file.doc.trim().is_empty() {
+        text += &format!("{}\n\n", compiled.file.doc.trim());
+    }
+    text += &format!(
+        "Usage: rlhf run {} [name=value]... [flags]\n",
+        words[0].as_str()
+    );
+    text += &params(&compiled.params);
+    let flags = command.clone().help_template("{options}").render_help();
+    text += &format!("\nFlags:\n{}\n", flags.to_string().trim_end());
+    output::out(&text);
+    Ok(u8::from(!errors.is_empty()))
+}
+
+fn params(params: &[Param]) -> String {
+    if params.is_empty() {
+        return String::new();
+    }
+    let heads: Vec<(&str, String)> = params
+        .iter()
+        .map(|p| {
+            let range = p.range.as_ref().map(|r| format!(" in {r}"));
+            let default = match &p.default {
+                Some(default) => format!(" = {default}"),
+                None => "  (to be given)".into(),
+            };
+            let head = format!("{}{}{default}", p.ty, range.unwrap_or_default());
+            (p.name.as_str(), head)
+        })
+        .collect();
+    let width = heads.iter().map(|(name, _)| name.chars().count()).max();
+    let width = width.unwrap_or(0);
+    let mut text = "\nParams:\n".to_string();
+    for ((name, head), param) in heads.iter().zip(params) {
+        text += &format!("  {name:width$}  {head}\n");
+        for line in param.doc.trim().lines() {
+            text += &format!("  {:width$}    {}\n", "", line.trim());
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rlhf_lang::graph::Const;
+    use rlhf_lang::source::Span;
+
+    #[test]
+    fn a_param_shows_its_type_range_default_and_doc() {
+        let param = Param {
+            name: "clip".into(),
+            ty: "float".into(),
+            range: Some("0..1".into()),
+            doc: "Half-width of the trust region.".into(),
+            default: Some("0.2".into()),
+            value: Const::Float(0.2),
+            overridden: false,
+            span: Span::default(),
+        };
+        assert_eq!(
+            params(&[param]),
+            "\nParams:\n  clip  float in 0..1 = 0.2\n          Half-width of the trust region.\n"
+        );
+    }
+}

@@ -1,0 +1,51 @@
+//! The cache that Hugging Face's own tools share.
+
+use std::path::{Path, PathBuf};
+
+use super::directory;
+use super::download::Name;
+
+/// Where the cache is: `HF_HUB_CACHE`, or `hub` in `HF_HOME`, or in the user's cache directory.
+pub fn root() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
+    let path = if let Some(cache) = variable("HF_HUB_CACHE") {
+        PathBuf::from(cache)
+    } else if let Some(home) = variable("HF_HOME") {
+        PathBuf::from(home).join("hub")
+    } else if let Some(cache) = variable("XDG_CACHE_HOME") {
+        PathBuf::from(cache).join("huggingface/hub")
+    } else {
+        PathBuf::from(variable("HOME")?).join(".cache/huggingface/hub")
+    };
+    std::path::absolute(path).ok()
+}
+
+/// A complete snapshot of the model's main branch.
+pub fn find(root: &Path, name: &Name) -> Option<PathBuf> {
+    let model = root.join(name.folder());
+    let revision = std::fs::read_to_string(model.join("refs/main")).ok()?;
+    let snapshot = model.join("snapshots").join(revision.trim());
+    directory::missing(&snapshot).is_empty().then_some(snapshot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_complete_snapshot_counts() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let name = Name::parse("org/model").expect("a hub id");
+        let snapshot = root.path().join("models--org--model/snapshots/abc");
+        std::fs::create_dir_all(&snapshot).expect("a folder");
+        let refs = root.path().join("models--org--model/refs");
+        std::fs::create_dir_all(&refs).expect("a folder");
+        std::fs::write(refs.join("main"), "abc").expect("a small file");
+        for file in ["config.json", "tokenizer.json"] {
+            std::fs::write(snapshot.join(file), "{}").expect("a small file");
+        }
+        assert_eq!(find(root.path(), &name), None);
+        std::fs::write(snapshot.join("model.safetensors"), "").expect("a small file");
+        assert_eq!(find(root.path(), &name), Some(snapshot));
+    }
+}

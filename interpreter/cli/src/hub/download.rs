@@ -1,0 +1,224 @@
+//! Downloads from the hub into the cache.
+
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use hf_hub::Cache;
+use hf_hub::api::Progress;
+use hf_hub::api::sync::{ApiBuilder, ApiError};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::cache;
+
+const CONNECT: Duration = Duration::from_secs(3);
+/// For name resolution and connection together, and for the list of files.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// `organisation/model`, or one bare word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name(String);
+
+impl Name {
+    /// Refuses what no hub id looks like.
+    pub fn parse(text: &str) -> Option<Name> {
+        let part = |p: &str| {
+            !p.is_empty()
+                && p != ".."
+                && p.chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        };
+        let parts: Vec<&str> = text.split('/').collect();
+        (parts.len() <= 2 && parts.iter().all(|p| part(p))).then(|| Name(text.into()))
+    }
+
+    /// The folder in the cache.
+    pub fn folder(&self) -> String {
+        format!("models--{}", self.0.replace('/', "--"))
+    }
+}
+
+/// Downloads what a run reads. The error says what was tried.
+pub fn fetch(root: Option<&Path>, name: &Name, say: &dyn Fn(&str)) -> Result<PathBuf, String> {
+    let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+    if set("HF_HUB_OFFLINE").is_some_and(|v| v != "0") {
+        return Err("HF_HUB_OFFLINE forbids it".into());
+    }
+    let root = root.ok_or("neither HF_HOME nor HOME is set")?;
+    let endpoint = set("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".into());
+    let endpoint = endpoint.trim_end_matches('/').to_string();
+    let proxy = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+        .into_iter()
+        .find_map(set);
+    reach(proxy.as_deref().unwrap_or(&endpoint))?;
+    let api = ApiBuilder::from_cache(Cache::new(root.into()))
+        .with_endpoint(endpoint.clone())
+        .with_token(set("HF_TOKEN").or_else(token))
+        .with_retries(3)
+        .with_progress(false)
+        .build()
+        .map_err(|e| reason(&endpoint, &e))?;
+    let repo = api.model(name.0.clone());
+    let info = {
+        // A hub that accepts the connection and then is silent must not hold the run up.
+        let (send, receive) = mpsc::channel();
+        let repo = api.model(name.0.clone());
+        std::thread::spawn(move || send.send(repo.info()));
+        match receive.recv_timeout(ANSWER) {
+            Ok(info) => info.map_err(|e| reason(&endpoint, &e))?,
+            Err(_) => return Err(format!("{endpoint} did not answer")),
+        }
+    };
+    let names: Vec<String> = info.siblings.into_iter().map(|s| s.rfilename).collect();
+    let wanted = wanted(&names);
+    say(&format!(
+        "downloading {} ({} files) from {endpoint}",
+        name.0,
+        wanted.len()
+    ));
+    for file in wanted {
+        repo.download_with_progress(file, Bar(ProgressBar::hidden()))
+            .map_err(|e| format!("{file}: {}", reason(&endpoint, &e)))?;
+    }
+    cache::find(root, name).ok_or_else(|| {
+        format!(
+            "{endpoint} has no config.json, *.safetensors and tokenizer.json for it (it has {})",
+            names.join(", ")
+        )
+    })
+}
+
+/// The progress of one file, on standard error.
+struct Bar(ProgressBar);
+
+impl Progress for Bar {
+    fn init(&mut self, size: usize, file: &str) {
+        let terminal = ProgressDrawTarget::stderr();
+        self.0 = ProgressBar::with_draw_target(Some(size as u64), terminal);
+        // The default bar serves where the template does not parse.
+        if let Ok(style) = ProgressStyle::with_template(
+            "{msg} [{bar:32}] {bytes}/{total_bytes} · {bytes_per_sec} · {eta} left",
+        ) {
+            self.0.set_style(style.progress_chars("━╸ "));
+        }
+        self.0.set_message(file.to_string());
+    }
+
+    fn update(&mut self, size: usize) {
+        self.0.inc(size as u64);
+    }
+
+    fn finish(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// The files that a run reads. One whole file of weights is preferred to shards only when both exist.
+fn wanted(names: &[String]) -> Vec<&str> {
+    const SMALL: [&str; 7] = [
+        "config.json",
+        "generation_config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "chat_template.jinja",
+        "special_tokens_map.json",
+        "model.safetensors.index.json",
+    ];
+    let whole = names.iter().any(|n| n == "model.safetensors");
+    let weights = |n: &str| match whole {
+        true => n == "model.safetensors",
+        false => n.ends_with(".safetensors") && !n.contains('/'),
+    };
+    let names = names.iter().map(String::as_str);
+    names
+        .filter(|n| weights(n) || (SMALL.contains(n) && !(whole && n.ends_with(".index.json"))))
+        .collect()
+}
+
+/// Connects once with a short limit, so that no network is known in seconds.
+fn reach(url: &str) -> Result<(), String> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or(rest);
+    let authority = authority.rsplit('@').next().unwrap_or(authority);
+    let target = match authority.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_ok() => authority.to_string(),
+        _ if url.starts_with("http://") => format!("{authority}:80"),
+        _ => format!("{authority}:443"),
+    };
+    let (send, receive) = mpsc::channel();
+    let name = authority.to_string();
+    std::thread::spawn(move || {
+        let connected = target
+            .to_socket_addrs()
+            .map_err(|e| e.to_string())
+            .and_then(|addresses| {
+                let mut last = "the name has no address".to_string();
+                for address in addresses.take(2) {
+                    match TcpStream::connect_timeout(&address, CONNECT) {
+                        Ok(_) => return Ok(()),
+                        Err(e) => last = e.to_string(),
+                    }
+                }
+                Err(last)
+            });
+        send.send(connected)
+    });
+    match receive.recv_timeout(ANSWER) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(reason)) => Err(format!("{name} cannot be reached ({reason})")),
+        Err(_) => Err(format!("{name} cannot be reached (no answer)")),
+    }
+}
+
+fn reason(endpoint: &str, error: &ApiError) -> String {
+    let text = error.to_string();
+    if text.contains("status code 404") || text.contains("status code 401") {
+        return format!(
+            "{endpoint} knows no such public model (HF_TOKEN gives access to private ones)"
+        );
+    }
+    format!("{endpoint}: {text}")
+}
+
+fn token() -> Option<String> {
+    Cache::from_env().token()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_run_reads_is_downloaded() {
+        let names: Vec<String> = [
+            "README.md",
+            "config.json",
+            "model.safetensors",
+            "onnx/model.onnx",
+            "pytorch_model.bin",
+            "runs/x.safetensors",
+            "tokenizer.json",
+        ]
+        .map(String::from)
+        .into();
+        assert_eq!(
+            wanted(&names),
+            ["config.json", "model.safetensors", "tokenizer.json"]
+        );
+    }
+
+    #[test]
+    fn nothing_that_leaves_the_cache_is_a_name() {
+        for text in ["../x", "a/b/c", "a b", "", "a/"] {
+            // `..` alone is made of dots, so it must be refused by name.
+            assert_eq!(Name::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_closed_port_is_known_at_once() {
+        let error = reach("http://127.0.0.1:9").expect_err("nothing listens there");
+        assert!(error.contains("cannot be reached"), "{error}");
+    }
+}

@@ -1,0 +1,170 @@
+//! Programs named on the command line: files, and the algorithms shipped inside the executable.
+
+use std::path::{Path, PathBuf};
+
+use rlhf_lang::compile::{self, Compiled, Request};
+
+use crate::outcome::{Outcome, Stop};
+
+/// A program's text and where it comes from.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// As diagnostics name it.
+    pub name: String,
+    /// The file's stem.
+    pub stem: String,
+    /// The text.
+    pub text: String,
+    /// Paths in the program are relative to this folder.
+    pub folder: PathBuf,
+}
+
+impl Program {
+    /// Reads a program: a file, or else a shipped algorithm by its bare name.
+    pub fn open(word: &str) -> Outcome<Program> {
+        let path = Path::new(word);
+        match std::fs::read(path) {
+            Ok(bytes) => {
+                let text = String::from_utf8(bytes).map_err(|_| {
+                    Stop::usage(
+                        format!("`{word}` is not text in UTF-8"),
+                        "a program is a text file, such as `grpo.rlhf`",
+                    )
+                })?;
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+                Ok(Program {
+                    name: word.into(),
+                    stem: stem.into(),
+                    text,
+                    folder: parent(path),
+                })
+            }
+            Err(error) => match shipped(word) {
+                Some(text) => Ok(Program {
+                    name: format!("{word}.rlhf"),
+                    stem: word.into(),
+                    text: text.into(),
+                    folder: PathBuf::from("."),
+                }),
+                None => Err(unreadable(path, &error)),
+            },
+        }
+    }
+
+    /// Compiles with overrides. Libraries that the program names are read from its folder.
+    pub fn compile(&self, overrides: &[(String, String)]) -> Compiled {
+        compile::compile(&Request {
+            name: &self.name,
+            text: &self.text,
+            overrides,
+            load: &|path| std::fs::read_to_string(self.folder.join(path)).ok(),
+        })
+    }
+}
+
+/// `name=value` words apart from the others.
+pub fn split(words: &[String]) -> (Vec<&str>, Vec<(String, String)>) {
+    let mut files = vec![];
+    let mut overrides = vec![];
+    for word in words {
+        match word.split_once('=') {
+            Some((name, value)) if is_name(name) => overrides.push((name.into(), value.into())),
+            _ => files.push(word.as_str()),
+        }
+    }
+    (files, overrides)
+}
+
+/// The one program among words, and its overrides.
+pub fn one(words: &[String]) -> Outcome<(Program, Vec<(String, String)>)> {
+    let (files, overrides) = split(words);
+    match files.as_slice() {
+        [file] => Ok((Program::open(file)?, overrides)),
+        [] => Err(Stop::usage(
+            "no program is named",
+            format!(
+                "name a file, or one of the shipped algorithms: {}",
+                algorithms()
+            ),
+        )),
+        [_, second, ..] => Err(Stop::usage(
+            format!("`{second}` is a second program; one is expected"),
+            "params are set as `name=value`, without spaces",
+        )),
+    }
+}
+
+/// `path` seen from a program's folder, or else from the working directory; the first that exists.
+pub fn find(folder: &Path, path: &str) -> Option<PathBuf> {
+    [folder.join(path), PathBuf::from(path)]
+        .into_iter()
+        .find(|p| p.exists())
+}
+
+/// The file or folder beside `path` whose name is most like it.
+pub fn nearest(path: &Path) -> Option<PathBuf> {
+    let wanted = path.file_name()?.to_string_lossy().into_owned();
+    let entries = std::fs::read_dir(parent(path)).ok()?;
+    let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
+    let (score, name) = names
+        .map(|name| (strsim::jaro_winkler(&wanted, &name), name))
+        .max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (score > 0.8).then(|| path.with_file_name(name))
+}
+
+fn parent(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p.into(),
+        _ => PathBuf::from("."),
+    }
+}
+
+fn is_name(word: &str) -> bool {
+    let mut chars = word.chars();
+    chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
+        && chars.all(|c| c.is_alphanumeric() || c == '_')
+}
+
+fn shipped(name: &str) -> Option<&'static str> {
+    let mut all = rlhf_stdlib::algorithms().iter();
+    all.find(|(n, _)| *n == name).map(|(_, text)| *text)
+}
+
+fn algorithms() -> String {
+    let names: Vec<&str> = rlhf_stdlib::algorithms().iter().map(|(n, _)| *n).collect();
+    names.join(", ")
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Stop {
+    let shown = path.display();
+    if error.kind() != std::io::ErrorKind::NotFound {
+        return Stop::usage(
+            format!("`{shown}` cannot be read: {error}"),
+            "a program is a text file, such as `grpo.rlhf`",
+        );
+    }
+    let help = match nearest(path) {
+        Some(near) => format!("a similar name is there: `{}`", near.display()),
+        None => format!(
+            "programs are files; these are shipped: {} (`rlhf run grpo`)",
+            algorithms()
+        ),
+    };
+    Stop::usage(format!("no file `{shown}`"), help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_are_told_from_files() {
+        let words: Vec<String> = ["a=b.rlhf", "./x=1", "lr=1e-5", "grpo"]
+            .map(String::from)
+            .into();
+        let (files, overrides) = split(&words);
+        assert_eq!(files, ["./x=1", "grpo"]);
+        assert_eq!(overrides[0], ("a".into(), "b.rlhf".into()));
+        assert_eq!(overrides[1], ("lr".into(), "1e-5".into()));
+    }
+}

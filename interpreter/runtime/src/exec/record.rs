@@ -1,0 +1,161 @@
+//! What a run leaves on disk: metrics, samples, and the trained models as Hugging Face directories.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use rlhf_plan::launch::Report;
+use serde::Serialize;
+
+use crate::fault::{Fault, Result};
+use crate::model::{Dtype, Model};
+
+/// Samples of one iteration that are kept; the rest of a large batch is not written.
+pub const SAMPLES: usize = 64;
+
+/// The files of a run directory that this rank writes.
+pub struct Record {
+    out: PathBuf,
+    metrics: File,
+    samples: File,
+}
+
+/// One sampled response.
+#[derive(Serialize)]
+pub struct Sample<'a> {
+    /// Iteration, from 1; evaluations are not sampled here.
+    pub iteration: usize,
+    /// The call that sampled it.
+    pub call: &'a str,
+    /// The row of the data set, from 0.
+    pub row: usize,
+    /// The response's index in its group.
+    pub sample: usize,
+    /// The prompt: text, or messages.
+    pub prompt: serde_json::Value,
+    /// The response.
+    pub response: &'a str,
+    /// Ended by EOS or a stop string.
+    pub finished: bool,
+    /// The program's reward, where it has one.
+    pub reward: Option<f64>,
+}
+
+impl Record {
+    /// Opens the files of an existing run directory for appending.
+    pub fn open(out: &Path) -> Result<Self> {
+        let append = |name: &str| {
+            let path = out.join(name);
+            OpenOptions::new().create(true).append(true).open(&path).map_err(|e| cannot_write(&path, &e))
+        };
+        Ok(Record { out: out.to_path_buf(), metrics: append("metrics.jsonl")?, samples: append("samples.jsonl")? })
+    }
+
+    /// Appends a line to `metrics.jsonl`. `kind` is `step` or `eval`.
+    pub fn metrics(&mut self, kind: &str, report: &Report) -> Result<()> {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            kind: &'a str,
+            #[serde(flatten)]
+            report: &'a Report,
+        }
+        append(&mut self.metrics, &self.out.join("metrics.jsonl"), &Line { kind, report })
+    }
+
+    /// Appends a line to `samples.jsonl`.
+    pub fn sample(&mut self, sample: &Sample) -> Result<()> {
+        append(&mut self.samples, &self.out.join("samples.jsonl"), sample)
+    }
+
+    /// Saves a model as `<out>/<name>`, a directory that transformers loads. It is written beside its
+    /// place and renamed, so an earlier checkpoint survives whatever fails.
+    pub fn checkpoint(&self, name: &str, model: &Model, source: &Path) -> Result<PathBuf> {
+        let place = self.out.join(name);
+        let fresh = self.out.join(format!("{name}.new"));
+        let old = self.out.join(format!("{name}.old"));
+        let written = write_checkpoint(&fresh, model, source);
+        if let Err(fault) = written {
+            // The unfinished directory would only take the space that is missing.
+            let _ = fs::remove_dir_all(&fresh);
+            let kept = if place.exists() { "the earlier checkpoint is still there" } else { "there is no earlier one" };
+            let message = format!("cannot save `{}`: {}; {kept}", place.display(), fault.diagnostic.message);
+            return Err(Fault::new(message).help("free some space, or choose another place with `--out`"));
+        }
+        let swap = || -> std::io::Result<()> {
+            if old.exists() {
+                fs::remove_dir_all(&old)?;
+            }
+            if place.exists() {
+                fs::rename(&place, &old)?;
+            }
+            fs::rename(&fresh, &place)?;
+            File::open(&self.out)?.sync_all()?;
+            if old.exists() { fs::remove_dir_all(&old) } else { Ok(()) }
+        };
+        swap().map_err(|e| cannot_write(&place, &e))?;
+        Ok(place)
+    }
+}
+
+/// Files of a checkpoint that training does not change.
+const COPIED: [&str; 9] = [
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "tokenizer.model",
+];
+
+fn write_checkpoint(dir: &Path, model: &Model, source: &Path) -> Result<()> {
+    if dir.exists() {
+        fs::remove_dir_all(dir)?;
+    }
+    fs::create_dir_all(dir)?;
+    model.save(dir)?;
+    for name in COPIED {
+        let from = source.join(name);
+        if from.exists() {
+            let to = dir.join(name);
+            fs::copy(&from, &to)?;
+            File::open(&to)?.sync_all()?;
+        }
+    }
+    write_config(dir, model, source)?;
+    File::open(dir)?.sync_all()?;
+    Ok(())
+}
+
+/// The source's configuration, with the type in which the weights are stored now.
+fn write_config(dir: &Path, model: &Model, source: &Path) -> Result<()> {
+    let from = source.join("config.json");
+    let text = fs::read_to_string(&from)?;
+    let not_json = |e: serde_json::Error| Fault::new(format!("`{}` is not JSON: {e}", from.display()));
+    let mut config: serde_json::Value = serde_json::from_str(&text).map_err(not_json)?;
+    let dtype = match model.dtype() {
+        Dtype::F32 => "float32",
+        Dtype::Bf16 => "bfloat16",
+    };
+    if let Some(entries) = config.as_object_mut() {
+        // transformers 5 writes `dtype`, earlier ones `torch_dtype`.
+        let key = if entries.contains_key("torch_dtype") { "torch_dtype" } else { "dtype" };
+        entries.insert(key.into(), dtype.into());
+    }
+    let mut file = File::create(dir.join("config.json"))?;
+    file.write_all(serde_json::to_string_pretty(&config).map_err(not_json)?.as_bytes())?;
+    file.sync_all()?;
+    Ok(())
+}
+
+fn append(file: &mut File, path: &Path, line: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_string(line).map_err(|e| Fault::new(e.to_string()))?;
+    text.push('\n');
+    file.write_all(text.as_bytes()).map_err(|e| cannot_write(path, &e))
+}
+
+fn cannot_write(path: &Path, e: &std::io::Error) -> Fault {
+    Fault::new(format!("cannot write `{}`: {e}", path.display()))
+}

@@ -1,0 +1,278 @@
+//! Training: minibatches, micro-batches, one global denominator.
+//!
+//! A loss is evaluated on the whole minibatch at once: its leaves are the live per-token numbers, which
+//! are small. Only the model's passes are cut into micro-batches; each gets its slice of the loss's
+//! gradient, so the cut cannot change a denominator.
+
+use std::ops::Range;
+
+use rlhf_lang::graph::{ForwardOutput, Graph, Node, NodeKind, Scope, Train, ValueId};
+use rlhf_plan::launch::Event;
+use tch::{Kind, Tensor};
+
+use super::calls::{Drawn, Pass};
+use super::context::Context;
+use crate::data;
+use crate::expr::{self, Env};
+use crate::fault::{Fault, Result};
+use crate::model::{AdamW, LivePass, Model};
+use crate::value::Value;
+
+/// One optimizer step's numbers.
+#[derive(Clone, Debug)]
+pub struct Update {
+    /// The loss before the step.
+    pub loss: f64,
+    /// The global gradient norm before clipping.
+    pub grad_norm: f64,
+    /// Metrics in the order of the `train` block; none and NaN as NaN.
+    pub metrics: Vec<f64>,
+    /// The mean of the importance ratio before the step, where the rollout is the model's own.
+    pub ratio: Option<f64>,
+}
+
+/// How an optimizer step is taken.
+pub struct Step<'a> {
+    /// Moments and master weights.
+    pub optimizer: &'a mut AdamW,
+    /// Learning rate of this step.
+    pub lr: f64,
+    /// Largest global gradient norm.
+    pub clip_norm: Option<f64>,
+}
+
+/// One update of `model` on a minibatch: `env` holds its values, `drawn` its rollouts by forward pass.
+/// Passes are cut so that none has more than `micro_tokens` tokens, unless one group alone has.
+///
+/// The loss is the program's scalar over the minibatch; its gradient is taken with respect to the live
+/// per-token numbers (shape `[tokens]`) and continued through the model.
+pub fn update(
+    graph: &Graph,
+    train: &Train,
+    env: &mut Env,
+    drawn: &[Drawn],
+    model: &mut Model,
+    step: Step,
+    micro_tokens: usize,
+) -> Result<Update> {
+    let cuts: Vec<Vec<Range<usize>>> = drawn.iter().map(|d| micro_batches(d, micro_tokens)).collect();
+    let single = train.forwards.len() == 1 && cuts[0].len() <= 1;
+    let entropy: Vec<bool> =
+        train.forwards.iter().map(|f| f.outputs.iter().any(|(o, _)| *o == ForwardOutput::Entropy)).collect();
+
+    // With one micro-batch the pass that scores is the pass that is differentiated.
+    let mut open: Vec<Option<LivePass>> = vec![];
+    let mut leaves: Vec<(usize, ForwardOutput, Tensor)> = vec![];
+    let mut ratio = None;
+    for (index, forward) in train.forwards.iter().enumerate() {
+        let rows = &drawn[index].rows;
+        let (logp, spread) = if single {
+            let live = LivePass::forward(model, rows, forward.temperature, entropy[index]);
+            let numbers = (live.logp(), live.entropy());
+            open.push(Some(live));
+            numbers
+        } else {
+            let scores = model.score(rows, forward.temperature, entropy[index]);
+            (scores.logp, scores.entropy)
+        };
+        if ratio.is_none() && drawn[index].own(graph, train.model, forward.temperature) && rows.tokens() > 0 {
+            let drift = (logp.to_kind(Kind::Double) - drawn[index].logp.to_kind(Kind::Double)).exp().mean(None);
+            ratio = Some(drift.double_value(&[]));
+        }
+        for (output, value) in &forward.outputs {
+            let numbers = match output {
+                ForwardOutput::Logp => &logp,
+                // Asked for above whenever an output needs it.
+                ForwardOutput::Entropy => spread.as_ref().unwrap_or(&logp),
+            };
+            let leaf = numbers.detach().to_kind(Kind::Double).set_requires_grad(true);
+            let axes = graph.value(*value).ty.axes.clone();
+            env.values.insert(*value, Value::num(axes, &leaf));
+            leaves.push((index, *output, leaf));
+        }
+    }
+
+    let loss = expr::eval(graph, train.loss, env)?.tensor()?;
+    let metrics = tch::no_grad(|| {
+        train.metrics.iter().map(|m| expr::eval(graph, m.expr, env)?.as_f64()).collect::<Result<Vec<f64>>>()
+    })?;
+    let total = loss.double_value(&[]);
+    if !total.is_finite() {
+        return Err(not_finite(graph, train, env, total));
+    }
+
+    let gradients = gradients(&loss, &leaves);
+    for (index, forward) in train.forwards.iter().enumerate() {
+        let of = |what| {
+            let found = leaves.iter().zip(&gradients).find(|((i, output, _), _)| *i == index && *output == what);
+            found.map(|(_, gradient)| gradient.to_kind(Kind::Float))
+        };
+        let rows = &drawn[index].rows;
+        let zeros = || Tensor::zeros([rows.tokens() as i64], (Kind::Float, tch::Device::Cpu));
+        let (dlogp, dentropy) = (of(ForwardOutput::Logp).unwrap_or_else(zeros), of(ForwardOutput::Entropy));
+        if let Some(live) = open.get_mut(index).and_then(Option::take) {
+            live.backward(&dlogp, dentropy.as_ref());
+            continue;
+        }
+        let offsets = rows.offsets();
+        for cut in &cuts[index] {
+            let part = rows.select_prompts(cut.clone());
+            let (lo, hi) = (offsets[cut.start * rows.group], offsets[cut.end * rows.group]);
+            let slice = |t: &Tensor| t.narrow(0, lo as i64, (hi - lo) as i64);
+            let live = LivePass::forward(model, &part, forward.temperature, entropy[index]);
+            live.backward(&slice(&dlogp), dentropy.as_ref().map(slice).as_ref());
+        }
+    }
+    let grad_norm = step.optimizer.step(model, step.lr, step.clip_norm);
+    if !grad_norm.is_finite() {
+        let message = format!("the gradient of `train {}` became {grad_norm}", graph.model(train.model).name);
+        return Err(Fault::code("R401", message).help("lower the learning rate or set `clip` in `adamw(…)`"));
+    }
+    Ok(Update { loss: total, grad_norm, metrics, ratio })
+}
+
+/// d loss / d leaf for every leaf; zero for one the loss does not reach.
+fn gradients(loss: &Tensor, leaves: &[(usize, ForwardOutput, Tensor)]) -> Vec<Tensor> {
+    if loss.requires_grad() {
+        loss.backward();
+    }
+    leaves
+        .iter()
+        .map(|(_, _, leaf)| {
+            let grad = leaf.grad();
+            if grad.defined() { grad } else { leaf.zeros_like() }
+        })
+        .collect()
+}
+
+/// Ranges of prompts whose packed tokens fit the budget; a group is never cut.
+fn micro_batches(drawn: &Drawn, budget: usize) -> Vec<Range<usize>> {
+    let rows = &drawn.rows;
+    let mut cuts = vec![];
+    let (mut start, mut held) = (0, 0);
+    for prompt in 0..rows.prompts.len() {
+        let responses = &rows.responses[prompt * rows.group..(prompt + 1) * rows.group];
+        let tokens = rows.prompts[prompt].len() + responses.iter().map(Vec::len).sum::<usize>();
+        if prompt > start && held + tokens > budget {
+            cuts.push(start..prompt);
+            (start, held) = (prompt, 0);
+        }
+        held += tokens;
+    }
+    if start < rows.prompts.len() {
+        cuts.push(start..rows.prompts.len());
+    }
+    cuts
+}
+
+/// Names the first leaf number that is not finite, or else the loss alone.
+fn not_finite(graph: &Graph, train: &Train, env: &Env, loss: f64) -> Fault {
+    let name = &graph.model(train.model).name;
+    let outputs = train.forwards.iter().flat_map(|f| &f.outputs).map(|(_, value)| *value);
+    let place = outputs.into_iter().find_map(|value: ValueId| {
+        let found = expr::first_non_finite(env.values.get(&value)?, graph, &env.shapes).ok().flatten()?;
+        Some(format!(": `{}` is {} at {}", graph.value(value).name, found.number, found.place))
+    });
+    let message = format!("the loss of `train {name}` became {loss}{}", place.unwrap_or_default());
+    Fault::code("R401", message)
+        .at(graph.expr(train.loss).span)
+        .help("a division by a standard deviation of 0, an `exp` of a large difference or a learning rate that is too high are the usual causes")
+}
+
+impl Context<'_> {
+    /// All updates of a `train` node on this iteration's values.
+    pub fn train(&mut self, node: &Node, train: &Train, pass: &mut Pass) -> Result<()> {
+        let graph = &self.job.graph;
+        let index = train.model.0 as usize;
+        let name = graph.models[index].name.clone();
+        let optim = graph.models[index].optim.clone();
+        let Some(optim) = optim else {
+            return Err(Fault::new(format!("`{name}` has no `optim`, so it cannot be trained")).at(node.span));
+        };
+        let lr = expr::eval(graph, optim.lr, &pass.env)?.as_f64()?;
+        let prompts = pass.rows.len();
+        let size = train.minibatch.unwrap_or(prompts).clamp(1, prompts.max(1));
+        let total = train.epochs * prompts.div_ceil(size);
+        let mut updates: Vec<Update> = vec![];
+        for epoch in 0..train.epochs {
+            let order = if train.shuffle && size < prompts {
+                data::permutation(self.job.seed, &node.name, pass.iteration, epoch, prompts)
+            } else {
+                (0..prompts).collect()
+            };
+            for minibatch in order.chunks(size) {
+                if self.stopped() && !updates.is_empty() {
+                    break;
+                }
+                (self.emit)(Event::Progress {
+                    iteration: pass.iteration,
+                    call: node.name.clone(),
+                    done: updates.len(),
+                    total,
+                });
+                let (mut env, drawn) = pass.minibatch(graph, train, minibatch)?;
+                let model = &mut self.models[index];
+                let Some(optimizer) = self.optimizers[index].as_mut() else { continue };
+                let step = Step { optimizer, lr, clip_norm: optim.clip_norm };
+                let done = update(graph, train, &mut env, &drawn, model, step, MICRO_TOKENS)
+                    .map_err(|f| at_iteration(f, pass.iteration).at(node.span))?;
+                if updates.is_empty()
+                    && let Some(ratio) = done.ratio
+                    && (ratio - 1.0).abs() > RATIO_DRIFT
+                {
+                    self.warn_once(ratio_drift(train, ratio));
+                }
+                updates.push(done);
+            }
+        }
+        let mean = |of: &dyn Fn(&Update) -> f64| {
+            let finite: Vec<f64> = updates.iter().map(of).filter(|x| x.is_finite()).collect();
+            (!finite.is_empty()).then(|| finite.iter().sum::<f64>() / finite.len() as f64)
+        };
+        for (i, metric) in train.metrics.iter().enumerate() {
+            pass.metrics.insert(metric.name.clone(), mean(&|u| u.metrics[i]));
+        }
+        pass.late_metrics.insert(format!("{name}.loss"), mean(&|u| u.loss));
+        pass.late_metrics.insert(format!("{name}.grad_norm"), mean(&|u| u.grad_norm));
+        pass.late_metrics.insert(format!("{name}.lr"), Some(lr));
+        Ok(())
+    }
+}
+
+/// Tokens of one packed pass: what the memory estimate allows for.
+pub const MICRO_TOKENS: usize = 2048;
+
+/// How far the mean importance ratio may be from 1 before the first update.
+const RATIO_DRIFT: f64 = 0.03;
+
+fn ratio_drift(train: &Train, ratio: f64) -> Fault {
+    let message = format!(
+        "before the first update the importance ratio averages {ratio:.3}; sampling and scoring disagree"
+    );
+    let span = train.forwards.first().map(|f| f.span).unwrap_or_default();
+    Fault::code("R404", message).at(span).help("`dtype: f32` samples and scores with the same rounding")
+}
+
+fn at_iteration(mut fault: Fault, iteration: usize) -> Fault {
+    fault.diagnostic.message = format!("iteration {iteration}: {}", fault.diagnostic.message);
+    fault
+}
+
+impl Drawn {
+    /// Whether these responses were sampled in the step by `model` at `temperature`: then the first
+    /// update's importance ratios are 1.
+    fn own(&self, graph: &Graph, model: rlhf_lang::graph::ModelId, temperature: f64) -> bool {
+        graph.dag.order().any(|id| {
+            let node = graph.dag.node(id);
+            match &node.kind {
+                NodeKind::Generate { model: sampler, sampling, rollout, .. } => {
+                    node.scope == Scope::Step
+                        && *rollout == self.rollout
+                        && *sampler == model
+                        && sampling.temperature == temperature
+                }
+                _ => false,
+            }
+        })
+    }
+}

@@ -1,0 +1,138 @@
+//! Decoder models: shape, weights, forward, training pass, optimizer, saving.
+//!
+//! One generic decoder (RMSNorm, rotary positions, grouped-query attention, gated MLP) described by
+//! [`Config`]; the families that differ only in names and biases are a table in [`family`].
+
+mod adamw;
+mod attention;
+mod body;
+pub mod config;
+pub mod family;
+mod head;
+mod live;
+mod ops;
+mod pack;
+pub mod rope;
+mod save;
+mod stored;
+pub mod weights;
+
+use std::path::Path;
+
+use tch::{Device, Kind, Tensor};
+
+pub use adamw::AdamW;
+pub use config::Config;
+pub use head::Scores;
+pub use live::LivePass;
+pub use weights::{Layer, Layout, Weights, parameter_count};
+
+use crate::fault::{Fault, Result};
+
+/// The type that parameters and matrix products are in. Norms, softmax and losses are always in f32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dtype {
+    /// 32-bit floating point.
+    F32,
+    /// bfloat16.
+    Bf16,
+}
+
+impl Dtype {
+    /// The same type in libtorch's words.
+    pub fn kind(self) -> Kind {
+        match self {
+            Dtype::F32 => Kind::Float,
+            Dtype::Bf16 => Kind::BFloat16,
+        }
+    }
+
+    /// Bytes of one number.
+    pub fn bytes(self) -> usize {
+        match self {
+            Dtype::F32 => 4,
+            Dtype::Bf16 => 2,
+        }
+    }
+}
+
+/// A causal language model.
+#[derive(Debug)]
+pub struct Model {
+    /// Its shape.
+    pub config: Config,
+    /// Views of the parameters in [`Model::flat`].
+    pub weights: Weights<Tensor>,
+    layout: Layout,
+    flat: Tensor,
+    gradient: Option<Tensor>,
+    dtype: Dtype,
+}
+
+impl Model {
+    /// Reads a Hugging Face directory: `config.json` and its safetensors, whole or in shards.
+    ///
+    /// Errors name the file and the tensor: no config or weights, an architecture that is not
+    /// supported, a file that is cut off, a tensor that is missing, unknown or of another shape.
+    pub fn load(dir: &Path, dtype: Dtype) -> Result<Model> {
+        let config = Config::load(dir)?;
+        let layout = Layout::new(&config);
+        let flat = Tensor::f_empty([layout.len()], (dtype.kind(), Device::Cpu)).map_err(|_| {
+            let bytes = layout.len() as u64 * dtype.bytes() as u64;
+            Fault::new(format!("no memory for {} MB of weights", bytes >> 20))
+        })?;
+        stored::read(dir, &config, &layout, &flat)?;
+        Ok(Model {
+            weights: layout.weights.views(&flat),
+            config,
+            layout,
+            flat,
+            gradient: None,
+            dtype,
+        })
+    }
+
+    /// A deep copy of the parameters as they are now: the frozen anchor.
+    pub fn snapshot(&self) -> Model {
+        let layout = Layout::new(&self.config);
+        let flat = self.flat.copy();
+        Model {
+            config: self.config.clone(),
+            weights: layout.weights.views(&flat),
+            layout,
+            flat,
+            gradient: None,
+            dtype: self.dtype,
+        }
+    }
+
+    /// All parameters, one after another in the order of [`Model::layout`].
+    pub fn flat(&self) -> &Tensor {
+        &self.flat
+    }
+
+    /// The gradient added up since the last optimizer step, f32 in the order of [`Model::flat`]; none
+    /// before the first backward pass.
+    pub fn gradient(&self) -> Option<&Tensor> {
+        self.gradient.as_ref()
+    }
+
+    /// Views of the gradient, which is made of zeros when there is none.
+    fn gradient_views(&mut self) -> Weights<Tensor> {
+        let len = self.layout.len();
+        let gradient = self
+            .gradient
+            .get_or_insert_with(|| Tensor::zeros([len], (Kind::Float, self.flat.device())));
+        self.layout.weights.views(gradient)
+    }
+
+    /// Where each parameter lies.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The type of the parameters.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+}

@@ -1,0 +1,247 @@
+//! Axes: broadcasting by name, and what brackets refer to.
+
+use crate::ast::{Expr, ExprKind};
+use crate::diag::Diagnostic;
+use crate::graph::{Axis, AxisId, AxisSize, ExprRef};
+use crate::source::Span;
+
+use super::{Env, Sema, Val};
+
+impl Sema<'_> {
+    pub(crate) fn new_axis(
+        &mut self,
+        name: &str,
+        size: AxisSize,
+        parents: Vec<AxisId>,
+        span: Span,
+    ) -> AxisId {
+        self.graph.axes.push(Axis {
+            name: name.into(),
+            size,
+            parents,
+            span,
+        });
+        AxisId(self.graph.axes.len() as u32 - 1)
+    }
+
+    pub(crate) fn is_ragged(&self, a: AxisId) -> bool {
+        matches!(self.graph.axis(a).size, AxisSize::Ragged(_))
+    }
+
+    /// Axes in the order every type has them: by introduction, a ragged one last.
+    pub(crate) fn ordered(&self, mut axes: Vec<AxisId>) -> Vec<AxisId> {
+        axes.sort_by_key(|a| (self.is_ragged(*a), a.0));
+        axes.dedup();
+        axes
+    }
+
+    /// The axes of an element-wise operation on `operands`, each with the text to point at.
+    pub(crate) fn join(&mut self, operands: &[(ExprRef, Span)], span: Span) -> Option<Vec<AxisId>> {
+        let mut axes: Vec<AxisId> = vec![];
+        let mut ragged: Option<(AxisId, Span)> = None;
+        for (e, at) in operands {
+            for a in self.ty(*e).axes.clone() {
+                if axes.contains(&a) {
+                    continue;
+                }
+                axes.push(a);
+                if !self.is_ragged(a) {
+                    continue;
+                }
+                if let Some((first, first_at)) = ragged {
+                    return self.ragged_mismatch(first, first_at, a, *at, span);
+                }
+                ragged = Some((a, *at));
+            }
+        }
+        if let Some((t, at)) = ragged {
+            let parents = self.graph.axis(t).parents.clone();
+            let stray = axes.iter().find(|a| **a != t && !parents.contains(a));
+            if let Some(stray) = stray.copied() {
+                return self.stray_axis(t, at, stray, span);
+            }
+        }
+        Some(self.ordered(axes))
+    }
+
+    fn ragged_mismatch<T>(
+        &mut self,
+        a: AxisId,
+        a_at: Span,
+        b: AxisId,
+        b_at: Span,
+        span: Span,
+    ) -> Option<T> {
+        let (an, bn) = (self.axis_name(a).to_string(), self.axis_name(b).to_string());
+        let what = if an == bn {
+            format!(
+                "two different response axes, both named `{an}`, cannot be combined element by element"
+            )
+        } else {
+            format!(
+                "`{an}` and `{bn}` are different response axes and cannot be combined element by element"
+            )
+        };
+        let help = format!(
+            "reduce each first: `sum({}, {an})`, `sum({}, {bn})`",
+            self.quote(a_at).trim_matches('`'),
+            self.quote(b_at).trim_matches('`'),
+        );
+        self.fail(
+            Diagnostic::error("E031", span, what)
+                .label(a_at, format!("over `{an}`"))
+                .label(b_at, format!("over `{bn}`"))
+                .help(help),
+        )
+    }
+
+    fn stray_axis<T>(&mut self, t: AxisId, at: Span, stray: AxisId, span: Span) -> Option<T> {
+        let over = self.graph.axis(t).parents.clone();
+        let (tn, sn) = (
+            self.axis_name(t).to_string(),
+            self.axis_name(stray).to_string(),
+        );
+        let message = format!(
+            "the response axis `{tn}` has its own length for each of `{}`, so it cannot be combined with `{sn}`",
+            self.show_axes(&over)
+        );
+        self.fail(
+            Diagnostic::error("E031", span, message)
+                .label(at, format!("over `{tn}`"))
+                .help(format!("reduce over `{tn}` or `{sn}` first")),
+        )
+    }
+
+    /// The axes an argument such as `T` or `[B, G]` names; `of` is what they are to be taken from.
+    pub(crate) fn axes_argument(
+        &mut self,
+        arg: &Expr,
+        env: &mut Env,
+        of: Option<(ExprRef, Span)>,
+        verb: &str,
+    ) -> Option<Vec<(AxisId, Span)>> {
+        match &arg.kind {
+            ExprKind::Paren(inner) => self.axes_argument(inner, env, of, verb),
+            ExprKind::List(entries) => {
+                let mut axes = vec![];
+                for entry in entries {
+                    axes.extend(self.axes_argument(entry, env, of, verb)?);
+                }
+                Some(axes)
+            }
+            ExprKind::Name(name) => {
+                let local = env.find(name).map(|l| {
+                    l.used = true;
+                    l.val.clone()
+                });
+                match local {
+                    Some(Val::Axis(a)) => self.of(vec![(a, arg.span)], of, verb),
+                    Some(Val::Axes(axes)) => {
+                        self.of(axes.into_iter().map(|a| (a, arg.span)).collect(), of, verb)
+                    }
+                    Some(Val::Poison) => None,
+                    Some(_) => self.not_an_axis(arg, of),
+                    None => match of {
+                        Some(x) if self.resolves(name, env) => self.not_an_axis(arg, Some(x)),
+                        Some(x) => self.no_such_axis(name, arg.span, x, verb),
+                        None => self.unknown(name, arg.span, env),
+                    },
+                }
+            }
+            ExprKind::Bad => None,
+            _ => self.not_an_axis(arg, of),
+        }
+    }
+
+    fn resolves(&self, name: &str, env: &Env) -> bool {
+        self.item(name, env.module).is_some()
+    }
+
+    fn of(
+        &mut self,
+        axes: Vec<(AxisId, Span)>,
+        of: Option<(ExprRef, Span)>,
+        verb: &str,
+    ) -> Option<Vec<(AxisId, Span)>> {
+        if let Some(x) = of {
+            for (a, span) in &axes {
+                if !self.ty(x.0).axes.contains(a) {
+                    let name = self.axis_name(*a).to_string();
+                    return self.no_such_axis(&name, *span, x, verb);
+                }
+            }
+        }
+        Some(axes)
+    }
+
+    pub(crate) fn no_such_axis<T>(
+        &mut self,
+        name: &str,
+        span: Span,
+        (x, at): (ExprRef, Span),
+        verb: &str,
+    ) -> Option<T> {
+        let axes = self.ty(x).axes.clone();
+        let what = self.quote(at);
+        let message = if axes.is_empty() {
+            format!("{what} is one number without axes, so it cannot be {verb} `{name}`")
+        } else {
+            format!(
+                "{what} has axes `{}`, so it cannot be {verb} `{name}`",
+                self.show_axes(&axes)
+            )
+        };
+        self.fail(
+            Diagnostic::error("E030", span, message)
+                .label(at, format!("axes `{}`", self.show_axes(&axes))),
+        )
+    }
+
+    fn not_an_axis<T>(&mut self, arg: &Expr, of: Option<(ExprRef, Span)>) -> Option<T> {
+        let what = self.quote(arg.span);
+        let mut d = Diagnostic::error("E030", arg.span, format!("{what} is not an axis"));
+        if let Some((x, _)) = of {
+            let axes = self.ty(x).axes.clone();
+            d = d.help(format!("the axes here are `{}`", self.show_axes(&axes)));
+        }
+        self.fail(d)
+    }
+
+    /// One ragged axis for a sequence operator; `of` must have it unless it is `None`.
+    pub(crate) fn sequence_axis(
+        &mut self,
+        arg: &Expr,
+        env: &mut Env,
+        of: Option<(ExprRef, Span)>,
+        operator: &str,
+    ) -> Option<AxisId> {
+        let axes = self.axes_argument(arg, env, of, "taken along")?;
+        let [(axis, _)] = axes[..] else {
+            return self.fail(Diagnostic::error(
+                "E036",
+                arg.span,
+                format!(
+                    "`{operator}` works along one axis, and {} are named",
+                    axes.len()
+                ),
+            ));
+        };
+        if self.is_ragged(axis) {
+            return Some(axis);
+        }
+        if self.bare {
+            // Lowered again with this axis as a sequence.
+            self.sequences.insert(axis);
+            return Some(axis);
+        }
+        let name = self.axis_name(axis).to_string();
+        self.fail(
+            Diagnostic::error(
+                "E036",
+                arg.span,
+                format!("`{operator}` works along a response axis, and `{name}` is not one"),
+            )
+            .help("response axes are those written `..n`, as in `[T: ..64]`"),
+        )
+    }
+}

@@ -1,0 +1,616 @@
+//! Bodies: `step`, `eval` and `train`, statement by statement.
+
+use crate::ast::{self, AxisBinder, Expr, ExprKind, Name, Stmt, StmtKind};
+use crate::diag::Diagnostic;
+use crate::graph::{
+    AxisSize, DataId, Eval, ExprRef, Metric, ModelKind, Node, NodeKind, Op, Schedule, Scope, Train,
+};
+use crate::source::Span;
+
+use super::args::label;
+use super::builtin::{Builtin, builtin};
+use super::{Body, Def, Env, Kind, Live, Sema, Val, nearest};
+
+/// What a `train` block has gathered.
+#[derive(Default)]
+struct Gathered {
+    loss: Option<(Option<ExprRef>, Span)>,
+    metrics: Vec<Metric>,
+}
+
+impl Sema<'_> {
+    pub(crate) fn step(&mut self, step: &ast::Step, span: Span) {
+        self.schedule(&step.options, step.over.span);
+        let size = match &step.axes[..] {
+            [
+                AxisBinder {
+                    size: Some(ast::AxisSize::Fixed(n)),
+                    ..
+                },
+            ] => self.whole(n, &mut Env::of(0), "batch", 1),
+            _ => {
+                let at = step.axes.first().map_or(step.over.span, |a| a.span);
+                self.fail(
+                    Diagnostic::error(
+                        "E037",
+                        at,
+                        "`step` takes its rows along one axis of fixed size",
+                    )
+                    .help(format!("as in `step over {}[B: 8]`", step.over.text)),
+                )
+            }
+        };
+        let Some(data) = self.data_set(&step.over) else {
+            return;
+        };
+        // A wrong size is reported; the body is still read.
+        let size = AxisSize::Fixed(size.unwrap_or(1));
+        let name = step.axes.first().map(|a| &a.name);
+        let mut env = self.open(Scope::Step, data, name, size, span, &step.body);
+        let mut metrics = vec![];
+        self.statements(&step.body, &mut env, &mut metrics, None);
+        self.graph.metrics = metrics;
+        self.close(env);
+    }
+
+    pub(crate) fn evaluation(&mut self, eval: &ast::Eval, span: Span) {
+        let index = self.graph.evals.len() as u32;
+        let every = self.whole(&eval.every, &mut Env::of(0), "every", 1);
+        let Some(data) = self.data_set(&eval.over) else {
+            return;
+        };
+        let size = match &eval.axes[..] {
+            [] => AxisSize::Rows(data),
+            [AxisBinder { size: None, .. }] => AxisSize::Rows(data),
+            [
+                AxisBinder {
+                    size: Some(ast::AxisSize::Fixed(n)),
+                    ..
+                },
+            ] => AxisSize::Fixed(self.whole(n, &mut Env::of(0), "rows", 1).unwrap_or(1)),
+            [a, ..] => {
+                self.report(Diagnostic::error(
+                    "E037",
+                    a.span,
+                    "`eval` takes its rows along one axis of fixed size, or all of them",
+                ));
+                AxisSize::Rows(data)
+            }
+        };
+        let name = eval.axes.first().map(|a| &a.name);
+        let mut env = self.open(Scope::Eval(index), data, name, size, span, &eval.body);
+        let mut metrics = vec![];
+        self.statements(&eval.body, &mut env, &mut metrics, None);
+        self.graph.evals.push(Eval {
+            every: every.unwrap_or(1),
+            metrics,
+            span,
+        });
+        self.close(env);
+    }
+
+    fn schedule(&mut self, options: &[ast::Arg], at: Span) {
+        let callee = Name {
+            text: "step".into(),
+            span: at,
+        };
+        let slots = [label("iterations"), label("epochs")];
+        let Some(found) = self.arguments("E016", &callee, options, &slots) else {
+            return;
+        };
+        let schedule = match found[..] {
+            [Some(n), None] => self
+                .whole(n, &mut Env::of(0), "iterations", 1)
+                .map(Schedule::Iterations),
+            [None, Some(n)] => self
+                .whole(n, &mut Env::of(0), "epochs", 1)
+                .map(Schedule::Epochs),
+            _ => self.fail(
+                Diagnostic::error("E016", at, "`step` needs either `iterations:` or `epochs:`")
+                    .help("as in `step over d[B: 8], iterations: 60`"),
+            ),
+        };
+        if let Some(schedule) = schedule {
+            self.graph.schedule = schedule;
+        }
+    }
+
+    fn data_set(&mut self, over: &Name) -> Option<DataId> {
+        match self.modules[0].names.get(&over.text) {
+            Some((Def::Data(d), _)) => Some(*d),
+            Some((Def::Poison, _)) => None,
+            other => {
+                let is = if other.is_some() {
+                    "is no data set"
+                } else {
+                    "is not declared"
+                };
+                let mut d = Diagnostic::error("E010", over.span, format!("`{}` {is}", over.text));
+                let names: Vec<String> = self.graph.data.iter().map(|d| d.name.clone()).collect();
+                d = match nearest(&over.text, names.iter().map(String::as_str)) {
+                    Some(near) => d
+                        .help(format!("a similar one: `{near}`"))
+                        .fix(format!("use `{near}`"), vec![(over.span, near.to_string())]),
+                    None if names.is_empty() => d.help("this program declares no `data`"),
+                    None => d.help(format!("the data sets are `{}`", names.join("`, `"))),
+                };
+                self.fail(d)
+            }
+        }
+    }
+
+    fn open(
+        &mut self,
+        scope: Scope,
+        data: DataId,
+        axis: Option<&Name>,
+        size: AxisSize,
+        span: Span,
+        body: &[Stmt],
+    ) -> Env {
+        let (name, at) = axis.map_or(("", span), |a| (a.text.as_str(), a.span));
+        let rows = self.new_axis(name, size, vec![], at);
+        let load = self.nodes.len();
+        self.nodes.push(Node {
+            name: self.graph.data[data.0 as usize].name.clone(),
+            scope,
+            kind: NodeKind::Load {
+                data,
+                axis: rows,
+                columns: vec![],
+            },
+            span: at,
+        });
+        self.body = Some(Body {
+            scope,
+            data,
+            rows,
+            load,
+        });
+        let mut env = Env::of(0);
+        env.columns = true;
+        env.later = bound_names(body);
+        if let Some(a) = axis {
+            self.free_name(a, &mut env);
+            env.push(a, Val::Axis(rows), Kind::Axis);
+        }
+        env
+    }
+
+    fn close(&mut self, env: Env) {
+        self.warn_unused(&env, 0);
+        self.body = None;
+    }
+
+    /// L001 for the bindings from `start` on.
+    fn warn_unused(&mut self, env: &Env, start: usize) {
+        for local in &env.locals[start..] {
+            if local.kind == Kind::Binding && !local.used && !local.name.starts_with('_') {
+                let d = Diagnostic::warning(
+                    "L001",
+                    local.span,
+                    format!("`{}` is never used", local.name),
+                );
+                self.report(d);
+            }
+        }
+    }
+
+    /// E011 unless the name is free here.
+    pub(crate) fn free_name(&mut self, name: &Name, env: &mut Env) -> bool {
+        let column = self.body.as_ref().and_then(|b| {
+            let data = &self.graph.data[b.data.0 as usize];
+            data.columns.iter().find(|c| c.name == name.text)
+        });
+        let first = env
+            .find(&name.text)
+            .map(|l| l.span)
+            .or(column.map(|c| c.span))
+            .or_else(|| self.modules[0].names.get(&name.text).map(|(_, s)| *s));
+        match first {
+            Some(first) => {
+                self.duplicate(name, first);
+                false
+            }
+            None => true,
+        }
+    }
+
+    fn statements(
+        &mut self,
+        body: &[Stmt],
+        env: &mut Env,
+        metrics: &mut Vec<Metric>,
+        mut train: Option<&mut Gathered>,
+    ) {
+        for stmt in body {
+            match &stmt.kind {
+                StmtKind::Bind { name, value } => self.bind(name, value, env),
+                StmtKind::Log(entries) => {
+                    let into = match &mut train {
+                        Some(t) => &mut t.metrics,
+                        None => &mut *metrics,
+                    };
+                    for (name, e) in entries {
+                        self.metric(name, e, env, into);
+                    }
+                }
+                StmtKind::Minimize(e) => match &mut train {
+                    Some(t) => self.minimize(e, stmt.span, env, t),
+                    None => self.report(
+                        Diagnostic::error("E025", stmt.span, "`minimize` stands outside `train`")
+                            .help("only `train m { … minimize e … }` changes a model"),
+                    ),
+                },
+                StmtKind::Train {
+                    model,
+                    options,
+                    body,
+                } => match (&train, self.body.as_ref().map(|b| b.scope)) {
+                    (None, Some(Scope::Step)) => {
+                        self.train(model, options, body, stmt.span, env);
+                    }
+                    _ => {
+                        let place = self.place();
+                        self.report(
+                            Diagnostic::error(
+                                "E025",
+                                model.span,
+                                format!("`train {}` cannot stand in {place}", model.text),
+                            )
+                            .help("`train` stands in `step`"),
+                        );
+                    }
+                },
+                StmtKind::Rows { name, .. } => {
+                    self.later::<()>("rows", name.span, "every row of the step is used");
+                    env.push(name, Val::Poison, Kind::Axis);
+                }
+                StmtKind::Next { name, .. } => {
+                    self.later::<()>(
+                        "next",
+                        name.span,
+                        "`train` and schedules over `iteration` work",
+                    );
+                }
+                StmtKind::Bad => {}
+            }
+        }
+    }
+
+    fn metric(&mut self, name: &Name, e: &Expr, env: &mut Env, into: &mut Vec<Metric>) {
+        if let Some(first) = into.iter().find(|m| m.name == name.text) {
+            let first = first.span;
+            self.duplicate(name, first);
+            return;
+        }
+        let expr = self.scalar(e, env, &format!("`log {}`", name.text));
+        if let Some(expr) = expr {
+            into.push(Metric {
+                name: name.text.clone(),
+                expr,
+                span: name.span,
+            });
+        }
+    }
+
+    /// One number, or E032 with the two usual ways to get one.
+    fn scalar(&mut self, e: &Expr, env: &mut Env, who: &str) -> Option<ExprRef> {
+        let x = self.expr(e, env)?;
+        let axes = self.ty(x).axes.clone();
+        if !self.is_number(x) && !axes.is_empty() {
+            // The missing reduction would also make a number of a truth value.
+            self.wrong_type::<()>(who, "one number", x, e.span);
+            return None;
+        }
+        if !self.is_number(x) {
+            return self.wrong_type(who, "a number", x, e.span);
+        }
+        if axes.is_empty() {
+            return Some(x);
+        }
+        let shown = self.show_axes(&axes);
+        let text = self.quote(e.span).trim_matches('`').to_string();
+        let x = if text == "this" { "x" } else { &text };
+        let ragged = axes.iter().copied().find(|a| self.is_ragged(*a));
+        let help = match ragged {
+            Some(t) => {
+                let rest: Vec<_> = axes.iter().copied().filter(|a| *a != t).collect();
+                let (t, rest) = (self.axis_name(t), self.show_axes(&rest));
+                format!(
+                    "per token: `mean({x}, {shown})`; per response: `mean(mean({x}, {t}), {rest})`"
+                )
+            }
+            None => format!("`mean({x}, {shown})`"),
+        };
+        self.fail(
+            Diagnostic::error(
+                "E032",
+                e.span,
+                format!("{who} needs one number; this still has axes `{shown}`"),
+            )
+            .help(help),
+        )
+    }
+
+    fn minimize(&mut self, e: &Expr, span: Span, env: &mut Env, train: &mut Gathered) {
+        if let Some((_, first)) = train.loss {
+            self.report(
+                Diagnostic::error("E022", span, "this `train` block has two `minimize`")
+                    .label(first, "the first one")
+                    .help("add the two: `minimize a + b`"),
+            );
+            return;
+        }
+        train.loss = Some((self.scalar(e, env, "`minimize`"), e.span));
+    }
+
+    fn train(
+        &mut self,
+        name: &Name,
+        options: &[ast::Arg],
+        body: &[Stmt],
+        span: Span,
+        env: &mut Env,
+    ) -> Option<()> {
+        let Val::Model(model) = self.resolve(&name.text, name.span, env)? else {
+            return self.fail(Diagnostic::error(
+                "E033",
+                name.span,
+                format!("`train` takes a model, and `{}` is none", name.text),
+            ));
+        };
+        self.used.insert(('m', model.0 as usize));
+        self.trainable(name, model)?;
+        let callee = Name {
+            text: "train".into(),
+            span: name.span,
+        };
+        let slots = [label("minibatch"), label("epochs"), label("shuffle")];
+        let found = self.arguments("E016", &callee, options, &slots)?;
+        let minibatch = match found[0] {
+            Some(e) => Some(self.minibatch(e, env)?),
+            None => None,
+        };
+        let epochs = match found[1] {
+            Some(e) => self.whole(e, env, "epochs", 1)?,
+            None => 1,
+        };
+        let shuffle = match found[2] {
+            Some(e) => self.truth_of(e, env, "shuffle")?,
+            None => true,
+        };
+        self.live = Some(Live {
+            model,
+            forwards: vec![],
+        });
+        let start = env.locals.len();
+        let outer = std::mem::replace(&mut env.later, bound_names(body));
+        let mut gathered = Gathered::default();
+        self.statements(body, env, &mut vec![], Some(&mut gathered));
+        self.warn_unused(env, start);
+        env.locals.truncate(start);
+        env.later = outer;
+        let forwards = self.live.take().map_or(vec![], |l| l.forwards);
+        self.trained.push((model, name.span));
+        let loss = match gathered.loss {
+            Some((loss, _)) => loss?,
+            None => {
+                return self.fail(
+                    Diagnostic::error(
+                        "E022",
+                        name.span,
+                        format!("`train {}` has no `minimize`", name.text),
+                    )
+                    .help("as in `minimize mean(loss)`"),
+                );
+            }
+        };
+        self.nodes.push(Node {
+            name: format!("train {}", name.text),
+            scope: Scope::Step,
+            kind: NodeKind::Train(Train {
+                model,
+                minibatch,
+                epochs,
+                shuffle,
+                forwards,
+                loss,
+                metrics: gathered.metrics,
+            }),
+            span,
+        });
+        Some(())
+    }
+
+    fn trainable(&mut self, name: &Name, model: crate::graph::ModelId) -> Option<()> {
+        if let Some((_, first)) = self.trained.iter().find(|(m, _)| *m == model) {
+            let first = *first;
+            return self.fail(
+                Diagnostic::error(
+                    "E021",
+                    name.span,
+                    format!("`{}` is trained twice in one step; which version should the second start from?", name.text),
+                )
+                .label(first, "trained here first")
+                .help("put both losses into one `train`: `minimize a + b`"),
+            );
+        }
+        let m = self.graph.model(model);
+        let declared = m.span;
+        match (&m.kind, &m.optim) {
+            (ModelKind::Frozen(of), _) => {
+                let of = self.graph.models.get(of.0 as usize).map(|m| m.name.clone());
+                let mut d = Diagnostic::error(
+                    "M107",
+                    name.span,
+                    format!("`{}` is frozen and cannot be trained", name.text),
+                )
+                .label(declared, "frozen here");
+                if let Some(of) = of {
+                    d = d.help(format!("`train {of}` trains the model it is frozen from"));
+                }
+                self.fail(d)
+            }
+            (_, None) if !self.failed() => self.fail(
+                Diagnostic::error(
+                    "E026",
+                    name.span,
+                    format!("`{}` has no optimizer", name.text),
+                )
+                .label(declared, "declared here")
+                .help("add one: `optim: adamw(lr: 1e-5)`"),
+            ),
+            _ => Some(()),
+        }
+    }
+
+    /// M110: a minibatch divides the batch.
+    fn minibatch(&mut self, e: &Expr, env: &mut Env) -> Option<usize> {
+        let n = self.whole(e, env, "minibatch", 1)?;
+        let rows = self.body.as_ref()?.rows;
+        let batch = self.fixed_size(rows)?;
+        if batch.is_multiple_of(n) {
+            return Some(n);
+        }
+        let near: Vec<String> = (1..=batch)
+            .filter(|d| batch.is_multiple_of(*d))
+            .map(|d| d.to_string())
+            .collect();
+        let near = &near[near.len().saturating_sub(6)..];
+        let at = self.graph.axis(rows).span;
+        let axis = self.axis_name(rows).to_string();
+        self.fail(
+            Diagnostic::error(
+                "M110",
+                e.span,
+                format!("`minibatch: {n}` does not divide the {batch} rows of `{axis}`"),
+            )
+            .label(at, format!("{batch} rows"))
+            .help(format!("these do: {}", near.join(", "))),
+        )
+    }
+
+    fn bind(&mut self, name: &Name, value: &Expr, env: &mut Env) {
+        if !self.free_name(name, env) {
+            // Its value is still read, for its own errors.
+            let _ = self.bound_value(name, value, env);
+            return;
+        }
+        let position = env
+            .later
+            .iter()
+            .position(|(n, s)| *n == name.text && *s == name.span);
+        let own = position.map(|i| env.later.remove(i));
+        if own.is_some() && mentions(value, &name.text) && self.item(&name.text, 0).is_none() {
+            self.report(
+                Diagnostic::error(
+                    "E014",
+                    name.span,
+                    format!("`{0}` depends on itself: `{0}` → `{0}`", name.text),
+                )
+                .help("names are bound once; take another name for the new value"),
+            );
+            env.push(name, Val::Poison, Kind::Binding);
+            if let Some(l) = env.find(&name.text) {
+                l.used = true;
+            }
+            return;
+        }
+        let val = self.bound_value(name, value, env).unwrap_or(Val::Poison);
+        env.push(name, val, Kind::Binding);
+    }
+
+    fn bound_value(&mut self, name: &Name, value: &Expr, env: &mut Env) -> Option<Val> {
+        let mut inner = value;
+        while let ExprKind::Paren(e) = &inner.kind {
+            inner = e;
+        }
+        let val = match &inner.kind {
+            ExprKind::Call { callee, args, axes } => {
+                let item = self.item(&callee.text, 0);
+                match (item, builtin(&callee.text)) {
+                    (None, Some(Builtin::Generate)) => {
+                        return self.generate(inner.span, callee, args, axes, env, name);
+                    }
+                    (None, Some(Builtin::Answer)) => {
+                        return self.answer(inner.span, callee, args, axes, env, name);
+                    }
+                    (None, Some(Builtin::Score(entropy))) if axes.is_empty() => {
+                        return self.score(entropy, inner.span, callee, args, env, Some(name));
+                    }
+                    (Some(Def::Reward(r)), _) => {
+                        return self
+                            .reward_named(r, inner.span, callee, args, env, Some(name))
+                            .map(Val::Expr);
+                    }
+                    _ => self.val(value, env)?,
+                }
+            }
+            _ => self.val(value, env)?,
+        };
+        match val {
+            Val::Expr(x) if self.live.is_none() && self.is_computed(x) => {
+                Some(Val::Expr(self.map(name, x, value.span)))
+            }
+            val => Some(val),
+        }
+    }
+
+    /// A node of its own for a bound expression.
+    fn map(&mut self, name: &Name, x: ExprRef, span: Span) -> ExprRef {
+        let ty = self.ty(x).clone();
+        let value = self.value(&name.text, ty.clone(), name.span);
+        let scope = self.body.as_ref().map_or(Scope::Step, |b| b.scope);
+        self.nodes.push(Node {
+            name: name.text.clone(),
+            scope,
+            kind: NodeKind::Map { expr: x, value },
+            span,
+        });
+        self.emit(Op::Value(value), vec![], ty, name.span)
+    }
+
+    /// Neither a value that exists nor a constant of the run.
+    fn is_computed(&self, x: ExprRef) -> bool {
+        let mut open = vec![x];
+        let mut seen = std::collections::BTreeSet::new();
+        while let Some(e) = open.pop() {
+            let expr = self.graph.expr(e);
+            if matches!(expr.op, Op::Value(_) | Op::Index(_) | Op::AtLast(_)) {
+                return !matches!(self.graph.expr(x).op, Op::Value(_));
+            }
+            open.extend(expr.args.iter().copied().filter(|a| seen.insert(*a)));
+        }
+        false
+    }
+}
+
+fn bound_names(body: &[Stmt]) -> Vec<(String, Span)> {
+    body.iter()
+        .filter_map(|s| match &s.kind {
+            StmtKind::Bind { name, .. } => Some((name.text.clone(), name.span)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Whether an expression reads a name.
+fn mentions(e: &Expr, name: &str) -> bool {
+    let any = |args: &[ast::Arg]| args.iter().any(|a| mentions(&a.value, name));
+    match &e.kind {
+        ExprKind::Name(n) => n == name,
+        ExprKind::Call { args, .. } | ExprKind::Record(args) => any(args),
+        ExprKind::Member { base, .. } => mentions(base, name),
+        ExprKind::Unary { operand, .. } => mentions(operand, name),
+        ExprKind::Binary { left, right, .. } => mentions(left, name) || mentions(right, name),
+        ExprKind::If {
+            cond,
+            then,
+            otherwise,
+        } => mentions(cond, name) || mentions(then, name) || mentions(otherwise, name),
+        ExprKind::List(entries) => entries.iter().any(|x| mentions(x, name)),
+        ExprKind::Paren(x) => mentions(x, name),
+        _ => false,
+    }
+}

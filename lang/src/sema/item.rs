@@ -1,0 +1,147 @@
+//! The items of a program in their order: first what has a name, then the bodies.
+
+use crate::ast::{self, ItemKind};
+use crate::diag::Diagnostic;
+use crate::graph::{DataId, ModelId, RewardId};
+
+use super::{Def, Sema};
+
+impl Sema<'_> {
+    /// Everything of the program but its text: module 0 is parsed, the prelude is module 1.
+    pub(crate) fn program(&mut self, overrides: &[(String, String)]) {
+        self.imports(0);
+        self.params(overrides);
+        let file = self.modules[0].file.clone();
+        self.declare(&file);
+        for item in &file.items {
+            match &item.kind {
+                ItemKind::Model(m) => self.model(m),
+                ItemKind::State(s) => {
+                    self.later::<()>("state", s.name.span, "params and `iteration` work");
+                    self.define(0, &s.name, Def::Poison);
+                }
+                ItemKind::Place(p) => {
+                    self.later::<()>(
+                        "place",
+                        p.program.span,
+                        "a program without a plan runs on one device",
+                    );
+                }
+                _ => {}
+            }
+        }
+        let steps = file
+            .items
+            .iter()
+            .filter(|i| matches!(i.kind, ItemKind::Step(_)));
+        let mut first = None;
+        for item in steps {
+            match first {
+                None => first = Some(item.span),
+                Some(at) => self.report(
+                    Diagnostic::error("E011", item.span, "a program has one `step`")
+                        .label(at, "the first one"),
+                ),
+            }
+        }
+        // Evaluations read the models that the step leaves, wherever they stand in the file.
+        for item in &file.items {
+            if let ItemKind::Step(step) = &item.kind {
+                self.step(step, item.span);
+                break;
+            }
+        }
+        for item in &file.items {
+            if let ItemKind::Eval(eval) = &item.kind {
+                self.evaluation(eval, item.span);
+            }
+        }
+        if first.is_some() {
+            self.unused_items(&file);
+        }
+    }
+
+    /// Gives data, rewards and models their names, so that models may refer to each other.
+    fn declare(&mut self, file: &ast::File) {
+        for item in &file.items {
+            match &item.kind {
+                ItemKind::Data(d) => {
+                    let def = match self.data(d) {
+                        Some(data) => {
+                            self.graph.data.push(data);
+                            Def::Data(DataId(self.graph.data.len() as u32 - 1))
+                        }
+                        None => Def::Poison,
+                    };
+                    self.define(0, &d.name, def);
+                }
+                ItemKind::Reward(r) => {
+                    let def = match self.reward(r) {
+                        Some(reward) => {
+                            self.graph.rewards.push(reward);
+                            Def::Reward(RewardId(self.graph.rewards.len() as u32 - 1))
+                        }
+                        None => Def::Poison,
+                    };
+                    self.define(0, &r.name, def);
+                }
+                ItemKind::Model(m) => {
+                    let def = match self.model_kind(m) {
+                        Some(model) => {
+                            self.graph.models.push(model);
+                            Def::Model(ModelId(self.graph.models.len() as u32 - 1))
+                        }
+                        None => Def::Poison,
+                    };
+                    self.define(0, &m.name, def);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// L002 and L003: what is declared and never read.
+    fn unused_items(&mut self, file: &ast::File) {
+        if self.failed() {
+            return;
+        }
+        for i in 0..self.graph.params.len() {
+            let p = &self.graph.params[i];
+            if !self.used.contains(&('p', i)) && !p.name.starts_with('_') {
+                let d = Diagnostic::warning(
+                    "L002",
+                    p.span,
+                    format!(
+                        "`{}` changes nothing; overriding it would have no effect",
+                        p.name
+                    ),
+                );
+                self.report(d);
+            }
+        }
+        for i in 0..self.graph.models.len() {
+            let m = &self.graph.models[i];
+            if !self.used.contains(&('m', i)) && !m.name.starts_with('_') {
+                let d = Diagnostic::warning(
+                    "L003",
+                    m.span,
+                    format!("`{}` is loaded and never called", m.name),
+                );
+                self.report(d);
+            }
+        }
+        for item in &file.items {
+            if let ItemKind::Reward(r) = &item.kind
+                && let Some((Def::Reward(id), _)) = self.modules[0].names.get(&r.name.text)
+                && !self.used.contains(&('r', id.0 as usize))
+            {
+                let d = Diagnostic::warning(
+                    "L001",
+                    r.name.span,
+                    format!("`{}` is never used", r.name.text),
+                );
+                self.report(d);
+            }
+        }
+    }
+}

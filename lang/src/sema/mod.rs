@@ -1,0 +1,261 @@
+//! Tree to graph: names, params, axes, types, gradient scope and versions, in one walk.
+//!
+//! Functions are inlined with the axes of their arguments, so an expression has exactly one type and
+//! nothing is ever inferred backwards. `None` from a method means that the cause is reported already:
+//! one cause, one message. What needs the whole graph (linearity, provenance) is a rule in
+//! [`crate::lint`].
+
+mod args;
+mod axes;
+mod body;
+mod builtin;
+mod call;
+mod emit;
+mod expr;
+mod finish;
+mod fold;
+mod item;
+mod module;
+mod operator;
+mod param;
+mod scope;
+mod source;
+mod text;
+mod verb;
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::diag::{Diagnostic, Level};
+use crate::graph::{
+    AxisId, Dag, DataId, Elem, ExprRef, Forward, Graph, ModelId, Node, RolloutId, Schedule, Scope,
+    Type, ValueId,
+};
+use crate::source::{Sources, Span};
+
+pub(crate) use module::{Def, Module};
+pub(crate) use scope::{Env, Kind};
+
+/// How many tree nodes one compilation may visit, inlined functions included. A program written by
+/// hand stays thousands of times below; functions that call each other twice at every level do not.
+const VISITS: usize = 200_000;
+
+/// How deep expressions and function calls may nest.
+const DEPTH: usize = 160;
+
+/// What a name or an expression stands for.
+#[derive(Clone, Debug)]
+pub(crate) enum Val {
+    /// A value of the graph.
+    Expr(ExprRef),
+    /// One axis.
+    Axis(AxisId),
+    /// `[B, G]`
+    Axes(Vec<AxisId>),
+    /// A model.
+    Model(ModelId),
+    /// What `generate` or `answer` made.
+    Rollout(RolloutId),
+    /// `chat(…)`: a prompt that goes through the template.
+    Prompt(ExprRef),
+    /// A binding whose value has an error.
+    Poison,
+}
+
+/// The step or evaluation that is being read.
+pub(crate) struct Body {
+    /// Step or which evaluation.
+    pub scope: Scope,
+    /// Its data set.
+    pub data: DataId,
+    /// Its row axis.
+    pub rows: AxisId,
+    /// The index of its `Load` node.
+    pub load: usize,
+}
+
+/// The `train` block that is being read.
+pub(crate) struct Live {
+    /// The trained model.
+    pub model: ModelId,
+    /// Live passes so far.
+    pub forwards: Vec<Forward>,
+}
+
+/// How a rollout came to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    /// Index of the node that makes it.
+    pub node: usize,
+    /// Its sampling temperature; `None` for text of the data.
+    pub temperature: Option<f64>,
+}
+
+/// The walk's state.
+pub(crate) struct Sema<'a> {
+    /// All texts.
+    pub sources: Sources,
+    /// Messages so far.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Gives the text of an imported file.
+    pub load: &'a dyn Fn(&str) -> Option<String>,
+    /// The program, the prelude, then imports.
+    pub modules: Vec<Module>,
+    /// The graph so far; its dag is filled at the end.
+    pub graph: Graph,
+    /// Nodes so far, every one after those it reads.
+    pub nodes: Vec<Node>,
+    /// Expressions by structure, so that equal ones are one.
+    pub known: HashMap<String, ExprRef>,
+    /// The step or evaluation being read.
+    pub body: Option<Body>,
+    /// The `train` block being read.
+    pub live: Option<Live>,
+    /// Models trained so far in the step, and where.
+    pub trained: Vec<(ModelId, Span)>,
+    /// How each rollout came to be.
+    pub origins: Vec<Origin>,
+    /// Values of columns by node and column.
+    pub columns: HashMap<(usize, usize), ExprRef>,
+    /// Functions being inlined.
+    pub stack: Vec<(usize, usize)>,
+    /// Tree nodes visited.
+    pub visits: usize,
+    /// Current nesting.
+    pub depth: usize,
+    /// Params, models and rewards in use: for the warnings about the others.
+    pub used: BTreeSet<(char, usize)>,
+    /// Params without a usable value.
+    pub unset: BTreeSet<usize>,
+    /// Fixed axes that a sequence operator met, in an expression given on the command line.
+    pub sequences: BTreeSet<AxisId>,
+    /// An expression of the command line rather than a program.
+    pub bare: bool,
+}
+
+impl<'a> Sema<'a> {
+    pub(crate) fn new(name: &str, load: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        Sema {
+            sources: Sources::default(),
+            diagnostics: vec![],
+            load,
+            modules: vec![],
+            graph: empty(name),
+            nodes: vec![],
+            known: HashMap::new(),
+            body: None,
+            live: None,
+            trained: vec![],
+            origins: vec![],
+            columns: HashMap::new(),
+            stack: vec![],
+            visits: 0,
+            depth: 0,
+            used: BTreeSet::new(),
+            unset: BTreeSet::new(),
+            sequences: BTreeSet::new(),
+            bare: false,
+        }
+    }
+
+    /// Reports and gives `None`, so that `return self.fail(…)` reads as one step.
+    pub(crate) fn fail<T>(&mut self, diagnostic: Diagnostic) -> Option<T> {
+        self.report(diagnostic);
+        None
+    }
+
+    /// Keeps a message, unless the very same one is there: a function inlined twice repeats itself.
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        if !self.diagnostics.contains(&diagnostic) {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    pub(crate) fn failed(&self) -> bool {
+        self.diagnostics.iter().any(|d| d.level == Level::Error)
+    }
+
+    pub(crate) fn ty(&self, e: ExprRef) -> &Type {
+        &self.graph.expr(e).ty
+    }
+
+    pub(crate) fn elem(&self, e: ExprRef) -> Elem {
+        self.ty(e).elem
+    }
+
+    /// The text of a span when it is short enough to quote, in backticks; `this` otherwise.
+    pub(crate) fn quote(&self, span: Span) -> String {
+        let text = self.sources.get(span.file).slice(span);
+        if text.is_empty() || text.len() > 48 || text.contains('\n') {
+            return "this".into();
+        }
+        format!("`{text}`")
+    }
+
+    pub(crate) fn line(&self, span: Span) -> usize {
+        self.sources.get(span.file).line_column(span.lo).0
+    }
+
+    /// `[B, G]`
+    pub(crate) fn show_axes(&self, axes: &[AxisId]) -> String {
+        let names: Vec<&str> = axes.iter().map(|a| self.axis_name(*a)).collect();
+        format!("[{}]", names.join(", "))
+    }
+
+    pub(crate) fn axis_name(&self, a: AxisId) -> &str {
+        match self.graph.axis(a).name.as_str() {
+            "" => "rows",
+            name => name,
+        }
+    }
+
+    pub(crate) fn value(&mut self, name: &str, ty: Type, span: Span) -> ValueId {
+        self.graph.values.push(crate::graph::Value {
+            name: name.into(),
+            ty,
+            span,
+        });
+        ValueId(self.graph.values.len() as u32 - 1)
+    }
+}
+
+fn empty(name: &str) -> Graph {
+    Graph {
+        name: name.into(),
+        doc: String::new(),
+        params: vec![],
+        axes: vec![],
+        data: vec![],
+        models: vec![],
+        rewards: vec![],
+        rollouts: vec![],
+        values: vec![],
+        exprs: vec![],
+        schedule: Schedule::Iterations(0),
+        dag: Dag::default(),
+        metrics: vec![],
+        evals: vec![],
+        imports: vec![],
+    }
+}
+
+/// The nearest of `names` to `name`, when one is near enough to be a slip of the finger.
+pub(crate) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let limit = (name.chars().count() / 3).max(1);
+    names
+        .filter(|n| *n != name)
+        .map(|n| (strsim::osa_distance(name, n), n))
+        .filter(|(d, n)| *d <= limit && *d < n.chars().count())
+        .min()
+        .map(|(_, n)| n)
+}
+
+/// How the language names an element type, with an article.
+pub(crate) fn describe(elem: Elem) -> &'static str {
+    match elem {
+        Elem::Float | Elem::Int => "a number",
+        Elem::Bool => "a truth value",
+        Elem::Text => "text",
+        Elem::Chat => "a chat",
+        Elem::TextList => "a list of texts",
+    }
+}

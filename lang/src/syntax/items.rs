@@ -1,0 +1,332 @@
+//! Items: finding them, and building each from its piece.
+
+use pest::iterators::Pair;
+
+use super::ast::*;
+use super::build::{Builder, children};
+use super::explain::Piece;
+use super::grammar::Rule;
+use super::mistakes::{foreign_opening, unknown_item};
+use super::parse::{Node, Reader, doc_lines};
+use super::split::{item_boundaries, item_end, statement_starts};
+use crate::diag::Diagnostic;
+
+impl Reader<'_, '_> {
+    /// All items of the file, and their pieces.
+    pub fn items(&self) -> (Vec<Item>, Vec<Node>) {
+        let count = self.tokens.code.len();
+        let mut starts = item_boundaries(self.tokens);
+        starts.push(count);
+        let (mut items, mut nodes) = (vec![], vec![]);
+        let mut documented = 0;
+        for (start, limit) in starts.iter().zip(starts.iter().skip(1)) {
+            let mut a = *start;
+            while a < *limit {
+                if self.tokens.at(a) == ";" {
+                    a += 1;
+                    continue;
+                }
+                let (kind, node) = self.item(a, *limit);
+                let b = node.end().max(a + 1);
+                let span = self.tokens.span(a, b);
+                let doc = doc_lines(self.tokens, CommentKind::Doc, documented, span.lo as usize);
+                documented = span.hi as usize;
+                items.push(Item { span, doc, kind });
+                nodes.push(node);
+                a = b;
+            }
+        }
+        (items, nodes)
+    }
+
+    fn item(&self, a: usize, limit: usize) -> (ItemKind, Node) {
+        match self.tokens.at(a) {
+            "use" => self.line(Piece::Use, a, limit, use_item),
+            "param" => self.line(Piece::Param, a, limit, param),
+            "data" => self.line(Piece::Data, a, limit, data),
+            "model" => self.line(Piece::Model, a, limit, model),
+            "reward" => self.line(Piece::Reward, a, limit, reward),
+            "state" => self.line(Piece::State, a, limit, state),
+            "fn" => self.function(a, limit),
+            "step" => self.block_item(Piece::Step, a, limit),
+            "eval" => self.block_item(Piece::Eval, a, limit),
+            "place" => self.block_item(Piece::Place, a, limit),
+            _ => {
+                let diagnostic = foreign_opening(self.tokens, a)
+                    .unwrap_or_else(|| unknown_item(self.tokens, a, limit));
+                self.report(diagnostic);
+                (ItemKind::Bad, Node::Verbatim { a, b: limit })
+            }
+        }
+    }
+
+    /// An item without a block.
+    fn line(
+        &self,
+        piece: Piece,
+        a: usize,
+        limit: usize,
+        build: impl FnOnce(&Builder, Pair<'_, Rule>) -> Option<ItemKind>,
+    ) -> (ItemKind, Node) {
+        let b = item_end(self.tokens, a, limit);
+        match self.piece(piece, a, b, build).flatten() {
+            Some(kind) => (kind, Node::Line { a, b, bind: false }),
+            None => (ItemKind::Bad, Node::Verbatim { a, b }),
+        }
+    }
+
+    fn function(&self, a: usize, limit: usize) -> (ItemKind, Node) {
+        let Some(head) = self.prefix(Rule::fn_head, a, limit) else {
+            let b = item_end(self.tokens, a, limit);
+            let end = self.body_open(a, b).unwrap_or(b);
+            self.piece(Piece::Fn, a, end, |_, _| ());
+            return (ItemKind::Bad, Node::Verbatim { a, b });
+        };
+        if self.tokens.at(head) != "{" {
+            return self.line(Piece::FnExpr, a, limit, |builder, pair| {
+                let mut parts = children(pair);
+                let (name, params, result) = fn_head(builder, parts.next()?)?;
+                Some(ItemKind::Fn(Fn {
+                    name,
+                    params,
+                    result,
+                    bindings: vec![],
+                    value: builder.value(parts.next()?),
+                }))
+            });
+        }
+        let parts = self.piece(Piece::Fn, a, head, fn_head).flatten();
+        let (value, body) = self.fn_body(head, limit);
+        let node = body.node(a, head);
+        let kind = parts.map_or(ItemKind::Bad, |(name, params, result)| {
+            ItemKind::Fn(Fn {
+                name,
+                params,
+                result,
+                bindings: body.statements,
+                value,
+            })
+        });
+        (kind, node)
+    }
+
+    /// `step`, `eval` and `place`: a head and a block.
+    fn block_item(&self, piece: Piece, a: usize, limit: usize) -> (ItemKind, Node) {
+        let head_rule = match piece {
+            Piece::Step => Rule::step_head,
+            Piece::Eval => Rule::eval_head,
+            _ => Rule::place_head,
+        };
+        let end = self.prefix(head_rule, a, limit);
+        let Some(open) = end.filter(|end| self.tokens.at(*end) == "{" && *end < limit) else {
+            return (ItemKind::Bad, self.broken_block(piece, a, end, limit));
+        };
+        if piece == Piece::Place {
+            let head = self.piece(piece, a, open, place_head).flatten();
+            let (calls, body) = self.place_calls(open, limit);
+            let node = body.node(a, open);
+            let kind = head.map_or(ItemKind::Bad, |(program, cluster)| {
+                ItemKind::Place(Place {
+                    program,
+                    cluster,
+                    calls,
+                })
+            });
+            return (kind, node);
+        }
+        let head = self.piece(piece, a, open, block_head).flatten();
+        let body = self.item_block(open, limit);
+        let node = body.node(a, open);
+        let kind = match head {
+            Some(Head::Step(over, axes, options)) => ItemKind::Step(Step {
+                over,
+                axes,
+                options,
+                body: body.statements,
+            }),
+            Some(Head::Eval(every, over, axes)) => ItemKind::Eval(Eval {
+                every,
+                over,
+                axes,
+                body: body.statements,
+            }),
+            None => ItemKind::Bad,
+        };
+        (kind, node)
+    }
+
+    /// Reports a head that does not parse, and still reads the statements behind it.
+    fn broken_block(&self, piece: Piece, a: usize, head: Option<usize>, limit: usize) -> Node {
+        let Some(open) = self.body_open(a, limit) else {
+            let b = head.unwrap_or_else(|| item_end(self.tokens, a, limit));
+            let before = self.reported();
+            self.piece(piece, a, b, |_, _| ());
+            if self.reported() == before {
+                let noun = piece.noun();
+                let at = self.tokens.span(b - 1, b);
+                let message = format!("expected `{{` after the head of this {noun}");
+                self.report(Diagnostic::error("E001", at, message).help(piece.example()));
+            }
+            return Node::Verbatim { a, b: limit };
+        };
+        self.piece(piece, a, open, |_, _| ());
+        let end = match piece {
+            Piece::Place => self.place_calls(open, limit).1.end,
+            _ => self.item_block(open, limit).end,
+        };
+        Node::Verbatim { a, b: end }
+    }
+
+    /// The `{` that opens the block of the item or statement at `a`: the last token of its line.
+    pub fn body_open(&self, a: usize, limit: usize) -> Option<usize> {
+        (a..limit)
+            .take_while(|i| *i == a || !statement_starts(self.tokens, *i))
+            .find(|i| self.tokens.at(*i) == "{" && self.tokens.begins_line(i + 1))
+    }
+}
+
+enum Head {
+    Step(Name, Vec<AxisBinder>, Vec<Arg>),
+    Eval(Expr, Name, Vec<AxisBinder>),
+}
+
+fn block_head(builder: &Builder, pair: Pair<'_, Rule>) -> Option<Head> {
+    let is_eval = pair.as_rule() == Rule::eval_head;
+    let (mut every, mut over, mut axes, mut options) = (None, None, vec![], vec![]);
+    for part in children(pair) {
+        match part.as_rule() {
+            Rule::expr => every = Some(builder.expr(part)),
+            Rule::name => over = Some(builder.name(part)),
+            Rule::axes => axes = builder.axes(part),
+            Rule::arg => options.extend(builder.arg(part)),
+            _ => {}
+        }
+    }
+    if is_eval {
+        Some(Head::Eval(every?, over?, axes))
+    } else {
+        Some(Head::Step(over?, axes, options))
+    }
+}
+
+fn place_head(builder: &Builder, pair: Pair<'_, Rule>) -> Option<(Name, Expr)> {
+    let mut parts = children(pair);
+    let program = builder.name(parts.next()?);
+    Some((program, builder.expr(parts.next()?)))
+}
+
+fn use_item(builder: &Builder, pair: Pair<'_, Rule>) -> Option<ItemKind> {
+    let mut parts = children(pair);
+    let from = parts.next()?;
+    let path = match from.as_rule() {
+        Rule::text => UsePath::File(builder.text(&from), builder.span(&from)),
+        _ => UsePath::Dotted(children(from).map(|n| builder.name(n)).collect()),
+    };
+    let names = children(parts.next()?).map(|n| builder.name(n)).collect();
+    Some(ItemKind::Use(Use { path, names }))
+}
+
+fn param(builder: &Builder, pair: Pair<'_, Rule>) -> Option<ItemKind> {
+    let mut parts = children(pair);
+    let name = builder.name(parts.next()?);
+    let ty = builder.ty(parts.next()?);
+    let (mut range, mut default) = (None, None);
+    for part in parts {
+        let rule = part.as_rule();
+        let value = builder.value(children(part).next()?);
+        if rule != Rule::range {
+            default = Some(value);
+            continue;
+        }
+        if !matches!(value.kind, ExprKind::Range { .. }) {
+            let message = "expected a range after `in`";
+            builder.report(
+                Diagnostic::error("E001", value.span, message)
+                    .help("ranges include both ends and may be open: `0..1`, `1..`, `..64`"),
+            );
+            continue;
+        }
+        range = Some(value);
+    }
+    Some(ItemKind::Param(Param {
+        name,
+        ty,
+        range,
+        default,
+    }))
+}
+
+fn data(builder: &Builder, pair: Pair<'_, Rule>) -> Option<ItemKind> {
+    let mut parts = children(pair);
+    let name = builder.name(parts.next()?);
+    let source = builder.expr(parts.next()?);
+    let columns = children(parts.next()?)
+        .filter_map(|c| column(builder, c))
+        .collect();
+    Some(ItemKind::Data(Data {
+        name,
+        source,
+        columns,
+    }))
+}
+
+fn column(builder: &Builder, pair: Pair<'_, Rule>) -> Option<Column> {
+    let mut parts = children(pair);
+    let name = builder.name(parts.next()?);
+    let ty = builder.ty(parts.next()?);
+    let from = parts
+        .next()
+        .and_then(|source| children(source).next())
+        .map(|text| (builder.text(&text), builder.span(&text)));
+    Some(Column { name, ty, from })
+}
+
+fn model(builder: &Builder, pair: Pair<'_, Rule>) -> Option<ItemKind> {
+    let mut parts = children(pair);
+    let name = builder.name(parts.next()?);
+    let value = builder.value(parts.next()?);
+    Some(ItemKind::Model(Model { name, value }))
+}
+
+fn reward(builder: &Builder, pair: Pair<'_, Rule>) -> Option<ItemKind> {
+    let mut parts = children(pair);
+    Some(ItemKind::Reward(Reward {
+        name: builder.name(parts.next()?),
+        params: params(builder, parts.next()?),
+        result: builder.ty(parts.next()?),
+        source: builder.expr(parts.next()?),
+    }))
+}
+
+fn state(builder: &Builder, pair: Pair<'_, Rule>) -> Option<ItemKind> {
+    let mut parts = children(pair);
+    Some(ItemKind::State(State {
+        name: builder.name(parts.next()?),
+        ty: builder.ty(parts.next()?),
+        init: builder.value(parts.next()?),
+    }))
+}
+
+type FnHead = (Name, Vec<FnParam>, Option<Type>);
+
+fn fn_head(builder: &Builder, pair: Pair<'_, Rule>) -> Option<FnHead> {
+    let mut parts = children(pair);
+    let name = builder.name(parts.next()?);
+    let params = params(builder, parts.next()?);
+    Some((name, params, parts.next().map(|ty| builder.ty(ty))))
+}
+
+fn params(builder: &Builder, pair: Pair<'_, Rule>) -> Vec<FnParam> {
+    children(pair)
+        .filter_map(|pair| {
+            let mut parts = children(pair);
+            let name = builder.name(parts.next()?);
+            let ty = builder.ty(parts.next()?);
+            let default = parts
+                .next()
+                .and_then(|d| children(d).next())
+                .map(|value| builder.value(value));
+            Some(FnParam { name, ty, default })
+        })
+        .collect()
+}
