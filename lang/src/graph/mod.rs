@@ -6,6 +6,7 @@
 
 mod dag;
 mod expr;
+pub mod show;
 
 use serde::{Deserialize, Serialize};
 
@@ -518,7 +519,10 @@ impl Graph {
         let names: Vec<&str> = ty
             .axes
             .iter()
-            .map(|a| self.axis(*a).name.as_str())
+            .map(|a| match self.axis(*a).name.as_str() {
+                "" => "rows",
+                name => name,
+            })
             .collect();
         format!("{elem}[{}]", names.join(", "))
     }

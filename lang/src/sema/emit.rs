@@ -19,6 +19,9 @@ impl Sema<'_> {
                 };
             }
         }
+        if op == Op::Clamp && self.is_unlimited(&args) {
+            return args[0];
+        }
         let key = format!("{op:?}{args:?}{:?}", ty.elem);
         if let Some(known) = self.known.get(&key) {
             return *known;
@@ -27,6 +30,15 @@ impl Sema<'_> {
         self.graph.exprs.push(Expr { op, args, ty, span });
         self.known.insert(key, e);
         e
+    }
+
+    /// Limits of ±1e30 and more limit nothing; functions have them as defaults.
+    fn is_unlimited(&self, args: &[ExprRef]) -> bool {
+        let bound = |i: usize| match args.get(i).and_then(|a| self.as_const(*a)) {
+            Some(Const::Float(f)) => f,
+            _ => 0.0,
+        };
+        bound(1) <= -1e30 && bound(2) >= 1e30
     }
 
     /// A constant number.
