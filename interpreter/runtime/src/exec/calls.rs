@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use indexmap::IndexMap;
+use rlhf_kernels::philox;
 use rlhf_lang::graph::{
     AxisId, AxisSize, ExprRef, Forward, ForwardOutput, Graph, Member, Metric, ModelId, Node, NodeId, NodeKind,
     RolloutId, Sampling, Train, ValueId,
@@ -17,7 +18,7 @@ use crate::batch::Rows;
 use crate::data::Table;
 use crate::expr::{self, Env};
 use crate::fault::{Fault, Result};
-use crate::generate::{self, SampleKey};
+use crate::generate::{self, Ending, Request, SampleKey};
 use crate::text::Message;
 use crate::value::{self, Data, Value};
 
@@ -96,9 +97,7 @@ impl Pass {
         let Some(axis) = train.forwards.first().map(|f| graph.rollout(f.rollout).rows) else {
             return Ok((self.env.clone(), parts));
         };
-        let (shapes, values) = value::restrict(&self.env.shapes, &self.env.values, axis, prompts)?;
-        let env = Env { shapes, values, iteration: self.env.iteration, iterations: self.env.iterations };
-        Ok((env, parts))
+        Ok((self.env.restrict(axis, prompts)?, parts))
     }
 }
 
@@ -127,7 +126,7 @@ impl Drawn {
 impl Context<'_> {
     /// A pass with nothing computed yet.
     pub fn begin(&self, iteration: usize, rows: Vec<usize>) -> Pass {
-        let mut env = Env::new(iteration.max(1) as f64, self.scheduled as f64);
+        let mut env = Env { iteration: iteration.max(1) as f64, iterations: self.scheduled as f64, ..Env::default() };
         for (index, axis) in self.job.graph.axes.iter().enumerate() {
             if let AxisSize::Fixed(n) = axis.size {
                 env.shapes.set(AxisId(index as u32), n);
@@ -207,7 +206,7 @@ impl Context<'_> {
         model: ModelId,
         prompt: ExprRef,
         chat: bool,
-        pass: &mut Pass,
+        pass: &Pass,
     ) -> Result<Vec<Arc<[u32]>>> {
         let graph = &self.job.graph;
         let tokens = &self.tokens[model.0 as usize];
@@ -246,7 +245,7 @@ impl Context<'_> {
             return Ok(());
         };
         let AxisSize::Ragged(max) = graph.axis(graph.rollout(*rollout).tokens).size else { return Ok(()) };
-        let positions = self.tokens[model.0 as usize].positions();
+        let positions = self.configs[model.0 as usize].positions;
         let longest = prompts.iter().enumerate().max_by_key(|(_, p)| p.len());
         let Some((at, prompt)) = longest.filter(|(_, p)| p.len() + max > positions) else { return Ok(()) };
         let model = &graph.model(*model).name;
@@ -290,26 +289,30 @@ impl Context<'_> {
             ignore_eos: false,
         };
         let rows: Vec<u64> = pass.rows.iter().map(|r| *r as u64).collect();
-        let key =
-            SampleKey { seed: self.job.seed, call: generate::call_hash(&node.name), iteration: pass.iteration as u64 };
+        let request = Request {
+            prompts: &prompts,
+            rows: &rows,
+            group,
+            sampling: &draw,
+            key: SampleKey {
+                seed: self.job.seed,
+                call: philox::hash(&node.name),
+                iteration: pass.iteration as u64,
+            },
+            max_rows: generate::MAX_ROWS,
+        };
+        let ending = Ending { eos: tokens.eos(), decode: &|ids| tokens.decode(ids) };
         let (emit, name, iteration) = (&mut self.emit, &node.name, pass.iteration);
         let mut last = Instant::now();
         let mut poll = |progress: generate::Progress| {
             if last.elapsed().as_millis() >= 250 {
                 last = Instant::now();
-                emit(Event::Progress {
-                    iteration,
-                    call: name.clone(),
-                    done: progress.done,
-                    total: progress.total,
-                });
+                let (done, total) = (progress.tokens, progress.rows * max_tokens);
+                emit(Event::Progress { iteration, call: name.clone(), done, total });
             }
             true
         };
-        let decode = |ids: &[u32]| tokens.decode(ids);
-        let model = &self.models[model.0 as usize];
-        let drawn =
-            generate::generate(model, tokens.eos(), &decode, &prompts, &rows, group, &draw, key, &mut poll)?;
+        let drawn = generate::generate(&self.models[model.0 as usize], ending, &request, &mut poll)?;
         let rows = Rows { prompts, group, responses: drawn.responses };
         pass.sampled_tokens += rows.tokens();
         let texts = rows.responses.iter().map(|r| Arc::from(tokens.decode(r))).collect();

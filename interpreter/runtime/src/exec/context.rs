@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rlhf_lang::diag::Level;
-use rlhf_lang::graph::{Dtype, Graph, ModelKind, NodeKind};
+use rlhf_lang::graph::{self, Dtype, ExprRef, Graph, ModelKind, NodeKind, Op};
 use rlhf_plan::launch::{Event, Job};
 
 use super::Emit;
@@ -15,7 +15,7 @@ use super::record::Record;
 use super::schedule::{iterations, step_load};
 use crate::data::{self, Table};
 use crate::fault::{Fault, Result};
-use crate::model::{self, AdamW, Model};
+use crate::model::{self, AdamW, Config, Model};
 use crate::reward::Pool;
 use crate::text::Tokens;
 
@@ -31,6 +31,8 @@ pub struct Context<'a> {
     pub tables: Vec<Table>,
     /// Tokenizers, one a model; models of one checkpoint share theirs.
     pub tokens: Vec<Arc<Tokens>>,
+    /// Their shapes, read before their weights.
+    pub configs: Vec<Config>,
     /// Models, as in the graph.
     pub models: Vec<Model>,
     /// Optimizers of the models that are trained.
@@ -62,12 +64,15 @@ impl<'a> Context<'a> {
             .map_or(0, |(table, batch)| iterations(graph.schedule, tables[table].rows, batch));
         let record = Record::open(Path::new(&job.out))?;
         let tokens = tokenizers(job)?;
+        let config = |(model, dir): (&graph::Model, &String)| Config::load(Path::new(dir)).map_err(|f| f.at(model.span));
+        let configs = graph.models.iter().zip(&job.checkpoints).map(config).collect::<Result<Vec<_>>>()?;
         let mut context = Context {
             job,
             emit,
             record,
             tables,
             tokens,
+            configs,
             models: vec![],
             optimizers: vec![],
             rewards,
@@ -157,15 +162,15 @@ impl<'a> Context<'a> {
             };
             let Some(table) = self.table_of(*prompt) else { continue };
             let count = self.tables[table].rows.min(CHECKED_ROWS);
-            let mut pass = self.begin_over(table, (0..count).collect());
-            let prompts = self.encode_prompts(*model, *prompt, *chat, &mut pass)?;
+            let pass = self.begin_over(table, (0..count).collect());
+            let prompts = self.encode_prompts(*model, *prompt, *chat, &pass)?;
             self.check_room(node, &prompts, &pass.rows)?;
         }
         Ok(())
     }
 
     /// The data set whose columns are all that an expression reads, if that is so.
-    fn table_of(&self, root: rlhf_lang::graph::ExprRef) -> Option<usize> {
+    fn table_of(&self, root: ExprRef) -> Option<usize> {
         let graph = &self.job.graph;
         let mut loaded = HashMap::new();
         for id in graph.dag.order() {
@@ -177,7 +182,7 @@ impl<'a> Context<'a> {
         let mut open = vec![root];
         while let Some(e) = open.pop() {
             let expr = graph.expr(e);
-            if let rlhf_lang::graph::Op::Value(value) = &expr.op {
+            if let Op::Value(value) = &expr.op {
                 let table = *loaded.get(value)?;
                 if *found.get_or_insert(table) != table {
                     return None;

@@ -170,8 +170,8 @@ fn not_finite(graph: &Graph, train: &Train, env: &Env, loss: f64) -> Fault {
     let name = &graph.model(train.model).name;
     let outputs = train.forwards.iter().flat_map(|f| &f.outputs).map(|(_, value)| *value);
     let place = outputs.into_iter().find_map(|value: ValueId| {
-        let place = expr::first_not_finite(graph, env.values.get(&value)?, env)?;
-        Some(format!(": `{}` is not finite at {place}", graph.value(value).name))
+        let found = expr::first_non_finite(env.values.get(&value)?, graph, &env.shapes).ok().flatten()?;
+        Some(format!(": `{}` is {} at {}", graph.value(value).name, found.number, found.place))
     });
     let message = format!("the loss of `train {name}` became {loss}{}", place.unwrap_or_default());
     Fault::code("R401", message)
