@@ -64,7 +64,8 @@ struct Expected {
 }
 
 fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../interpreter/runtime/tests/fixtures/grpo_step")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../interpreter/runtime/tests/fixtures/grpo_step")
 }
 
 fn fixture() -> Fixture {
@@ -73,9 +74,16 @@ fn fixture() -> Fixture {
 }
 
 fn graph() -> Graph {
-    let request = Request { name: "step.rlhf", text: PROGRAM, overrides: &[], load: &|_| None };
+    let request = Request {
+        name: "step.rlhf",
+        text: PROGRAM,
+        overrides: &[],
+        load: &|_| None,
+    };
     let compiled = compile(&request);
-    compiled.graph.unwrap_or_else(|| panic!("the program is sound: {:?}", compiled.diagnostics))
+    compiled
+        .graph
+        .unwrap_or_else(|| panic!("the program is sound: {:?}", compiled.diagnostics))
 }
 
 /// The values that a rank would have before training: by the name they have in the program.
@@ -89,8 +97,18 @@ struct Prepared {
 impl Prepared {
     fn new() -> Self {
         let (graph, fixture) = (graph(), fixture());
-        let nodes: Vec<NodeKind> = graph.dag.order().map(|id| graph.dag.node(id).kind.clone()).collect();
-        let train = nodes.iter().find_map(|n| if let NodeKind::Train(t) = n { Some(t.clone()) } else { None });
+        let nodes: Vec<NodeKind> = graph
+            .dag
+            .order()
+            .map(|id| graph.dag.node(id).kind.clone())
+            .collect();
+        let train = nodes.iter().find_map(|n| {
+            if let NodeKind::Train(t) = n {
+                Some(t.clone())
+            } else {
+                None
+            }
+        });
         let train = train.expect("the program trains");
         let mut env = Env { iteration: 1.0, iterations: 1.0, ..Env::default() };
         let rollout = graph.rollout(train.forwards[0].rollout).clone();
@@ -98,12 +116,16 @@ impl Prepared {
         env.shapes.set(rollout.rows, fixture.prompts.len());
         env.shapes.set(group, fixture.group);
         let rows = rows(&fixture);
-        env.shapes.set_ragged(rollout.tokens, vec![rollout.rows, group], rows.offsets());
+        env.shapes
+            .set_ragged(rollout.tokens, vec![rollout.rows, group], rows.offsets());
         let flat = |nested: &[Vec<f64>]| nested.iter().flatten().copied().collect::<Vec<f64>>();
         for node in &nodes {
             let (value, numbers): (ValueId, Vec<f64>) = match node {
                 NodeKind::Generate { members, .. } => {
-                    let logp = members.iter().find(|(m, _)| *m == Member::Logp).expect("the loss reads it");
+                    let logp = members
+                        .iter()
+                        .find(|(m, _)| *m == Member::Logp)
+                        .expect("the loss reads it");
                     (logp.1, flat(&fixture.logp))
                 }
                 NodeKind::Forward(forward) => (forward.outputs[0].1, flat(&fixture.ref_logp)),
@@ -111,10 +133,16 @@ impl Prepared {
                 _ => continue,
             };
             let axes = graph.value(value).ty.axes.clone();
-            let value_of = Value::from_f64(axes, &numbers, &env.shapes).expect("the fixture's shapes agree");
+            let value_of =
+                Value::from_f64(axes, &numbers, &env.shapes).expect("the fixture's shapes agree");
             env.values.insert(value, value_of);
         }
-        Prepared { graph, train, env, fixture }
+        Prepared {
+            graph,
+            train,
+            env,
+            fixture,
+        }
     }
 
     /// Both updates with passes of at most `micro_tokens`; what they reported, and the final weights.
@@ -126,9 +154,21 @@ impl Prepared {
         let mut updates = vec![];
         for _ in &self.fixture.updates {
             let mut env = self.env.clone();
-            let step = Step { optimizer: &mut optimizer, lr: o.lr, clip_norm: Some(o.max_norm) };
+            let step = Step {
+                optimizer: &mut optimizer,
+                lr: o.lr,
+                clip_norm: Some(o.max_norm),
+            };
             let drawn = [self.drawn()];
-            let done = update(&self.graph, &self.train, &mut env, &drawn, &mut model, step, micro_tokens);
+            let done = update(
+                &self.graph,
+                &self.train,
+                &mut env,
+                &drawn,
+                &mut model,
+                step,
+                micro_tokens,
+            );
             updates.push(done.expect("a sound step"));
             weights.push(model.flat().copy());
         }
@@ -150,7 +190,11 @@ impl Prepared {
 
 fn rows(fixture: &Fixture) -> Rows {
     Rows {
-        prompts: fixture.prompts.iter().map(|p| Arc::from(p.as_slice())).collect(),
+        prompts: fixture
+            .prompts
+            .iter()
+            .map(|p| Arc::from(p.as_slice()))
+            .collect(),
         group: fixture.group,
         responses: fixture.responses.clone(),
     }
@@ -158,30 +202,58 @@ fn rows(fixture: &Fixture) -> Rows {
 
 fn close(found: f64, expected: f64, what: &str) {
     let error = (found - expected).abs() / expected.abs().max(1e-3);
-    assert!(error < 1e-4, "{what}: {found} instead of {expected}, relative error {error:e}");
+    assert!(
+        error < 1e-4,
+        "{what}: {found} instead of {expected}, relative error {error:e}"
+    );
 }
 
 #[test]
 fn the_step_equals_pytorch() {
     let prepared = Prepared::new();
-    assert_eq!(prepared.train.forwards[0].temperature, prepared.fixture.temperature);
+    assert_eq!(
+        prepared.train.forwards[0].temperature,
+        prepared.fixture.temperature
+    );
     let (updates, weights) = prepared.run(usize::MAX);
     for (i, (found, expected)) in updates.iter().zip(&prepared.fixture.updates).enumerate() {
-        close(found.loss, expected.loss, &format!("loss of update {}", i + 1));
-        close(found.grad_norm, expected.grad_norm, &format!("gradient norm of update {}", i + 1));
-        close(found.metrics[0], expected.kl, &format!("kl of update {}", i + 1));
+        close(
+            found.loss,
+            expected.loss,
+            &format!("loss of update {}", i + 1),
+        );
+        close(
+            found.grad_norm,
+            expected.grad_norm,
+            &format!("gradient norm of update {}", i + 1),
+        );
+        close(
+            found.metrics[0],
+            expected.kl,
+            &format!("kl of update {}", i + 1),
+        );
         let model = Model::load(&after(i + 1), Dtype::F32).expect("a committed checkpoint");
-        let (difference, scale) = (&weights[i] - model.flat(), model.flat().abs().max().double_value(&[]));
+        let (difference, scale) = (
+            &weights[i] - model.flat(),
+            model.flat().abs().max().double_value(&[]),
+        );
         let worst = difference.abs().max().double_value(&[]) / scale;
-        assert!(worst < 1e-4, "weights after update {}: relative error {worst:e}", i + 1);
+        assert!(
+            worst < 1e-4,
+            "weights after update {}: relative error {worst:e}",
+            i + 1
+        );
     }
 }
 
 /// The updated weights as a checkpoint directory of their own.
 fn after(update: usize) -> PathBuf {
-    let place = std::env::temp_dir().join(format!("rlhf-grpo-step-{}-{update}", std::process::id()));
+    let place =
+        std::env::temp_dir().join(format!("rlhf-grpo-step-{}-{update}", std::process::id()));
     std::fs::create_dir_all(&place).expect("a temporary directory");
-    let copy = |from: &str, to: &str| std::fs::copy(folder().join(from), place.join(to)).expect("a small copy");
+    let copy = |from: &str, to: &str| {
+        std::fs::copy(folder().join(from), place.join(to)).expect("a small copy")
+    };
     copy("config.json", "config.json");
     copy(&format!("after_{update}.safetensors"), "model.safetensors");
     place
@@ -190,7 +262,9 @@ fn after(update: usize) -> PathBuf {
 #[test]
 fn before_the_first_update_every_importance_ratio_is_one() {
     let prepared = Prepared::new();
-    let ratio = prepared.run(usize::MAX).0[0].ratio.expect("the rollout is the policy's own");
+    let ratio = prepared.run(usize::MAX).0[0]
+        .ratio
+        .expect("the rollout is the policy's own");
     assert!((ratio - 1.0).abs() < 1e-3, "mean ratio {ratio}");
 }
 

@@ -20,35 +20,44 @@ pub struct Program {
 }
 
 impl Program {
-    /// Reads a program: a file, or else a shipped algorithm by its bare name.
+    /// Reads a program: a file, or else a shipped algorithm by its bare name. In a checkout the name
+    /// means the file in `algorithms/`, so that edits count and its data is found.
     pub fn open(word: &str) -> Outcome<Program> {
         let path = Path::new(word);
-        match std::fs::read(path) {
-            Ok(bytes) => {
-                let text = String::from_utf8(bytes).map_err(|_| {
-                    Stop::usage(
-                        format!("`{word}` is not text in UTF-8"),
-                        "a program is a text file, such as `grpo.rlhf`",
-                    )
-                })?;
-                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-                Ok(Program {
-                    name: word.into(),
-                    stem: stem.into(),
-                    text,
-                    folder: parent(path),
-                })
-            }
-            Err(error) => match shipped(word) {
-                Some(text) => Ok(Program {
-                    name: format!("{word}.rlhf"),
-                    stem: word.into(),
-                    text: text.into(),
-                    folder: PathBuf::from("."),
-                }),
-                None => Err(unreadable(path, &error)),
-            },
+        let error = match std::fs::read(path) {
+            Ok(bytes) => return Program::of_file(path, bytes),
+            Err(error) => error,
+        };
+        let Some(text) = shipped(word) else {
+            return Err(unreadable(path, &error));
+        };
+        let beside = Path::new("algorithms").join(format!("{word}.rlhf"));
+        match std::fs::read(&beside) {
+            Ok(bytes) => Program::of_file(&beside, bytes),
+            Err(_) => Ok(Program {
+                name: format!("{word}.rlhf"),
+                stem: word.into(),
+                text: text.into(),
+                folder: PathBuf::from("."),
+            }),
         }
+    }
+
+    fn of_file(path: &Path, bytes: Vec<u8>) -> Outcome<Program> {
+        let name = path.display().to_string();
+        let text = String::from_utf8(bytes).map_err(|_| {
+            Stop::usage(
+                format!("`{name}` is not text in UTF-8"),
+                "a program is a text file, such as `grpo.rlhf`",
+            )
+        })?;
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        Ok(Program {
+            stem: stem.into(),
+            text,
+            folder: parent(path),
+            name,
+        })
     }
 
     /// Compiles with overrides. Libraries that the program names are read from its folder.
@@ -57,7 +66,7 @@ impl Program {
             name: &self.name,
             text: &self.text,
             overrides,
-            load: &|path| std::fs::read_to_string(self.folder.join(path)).ok(),
+            load: &|path| std::fs::read_to_string(within(&self.folder, path)).ok(),
         })
     }
 }
@@ -96,9 +105,17 @@ pub fn one(words: &[String]) -> Outcome<(Program, Vec<(String, String)>)> {
 
 /// `path` seen from a program's folder, or else from the working directory; the first that exists.
 pub fn find(folder: &Path, path: &str) -> Option<PathBuf> {
-    [folder.join(path), PathBuf::from(path)]
+    [within(folder, path), PathBuf::from(path)]
         .into_iter()
         .find(|p| p.exists())
+}
+
+/// `path` in a program's folder, without the `./` of the working directory.
+pub fn within(folder: &Path, path: &str) -> PathBuf {
+    match folder == Path::new(".") {
+        true => PathBuf::from(path),
+        false => folder.join(path),
+    }
 }
 
 /// The file or folder beside `path` whose name is most like it.

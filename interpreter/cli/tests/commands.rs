@@ -38,14 +38,14 @@ fn problems_come_in_three_formats() {
     let ran = scene.rlhf(&["check", "bad.rlhf"]);
     assert_eq!((ran.code, ran.out.as_str()), (1, ""));
     assert!(
-        ran.err.contains("E010") && ran.err.contains("bad.rlhf:21"),
+        ran.err.contains("E010") && ran.err.contains("bad.rlhf:20"),
         "{}",
         ran.err
     );
     assert!(!ran.err.contains('\u{1b}'), "no colours in a pipe");
     let ran = scene.rlhf(&["check", "bad.rlhf", "--format", "concise"]);
     assert!(
-        ran.out.starts_with("bad.rlhf:21:20: error[E010]: "),
+        ran.out.starts_with("bad.rlhf:20:20: error[E010]: "),
         "{}",
         ran.out
     );
@@ -61,9 +61,9 @@ fn problems_come_in_three_formats() {
         .expect("an error");
     assert_eq!(
         (&d["code"], &d["line"], &d["column"]),
-        (&"E010".into(), &21.into(), &20.into())
+        (&"E010".into(), &20.into(), &20.into())
     );
-    assert_eq!((&d["end_line"], &d["end_column"]), (&21.into(), &22.into()));
+    assert_eq!((&d["end_line"], &d["end_column"]), (&20.into(), &22.into()));
     assert_eq!(
         (&d["file"], &d["format_version"]),
         (&"bad.rlhf".into(), &1.into())
@@ -215,7 +215,7 @@ fn graph_prints_text_dot_or_svg() {
     assert!(ran.out.contains("digraph"), "{}", ran.out);
     let ran = scene.rlhf(&["graph", "sums.rlhf", "--svg", "-o", "g.svg"]);
     assert!(ran.code == 0 && ran.out.is_empty(), "{}", ran.err);
-    assert!(scene.read("g.svg").contains("<svg"));
+    assert!(scene.exists("g.svg") && scene.read("g.svg").contains("<svg"));
     assert_eq!(
         scene.rlhf(&["graph", "sums.rlhf", "--svg", "--dot"]).code,
         2

@@ -38,7 +38,7 @@ fn a_run_prints_a_plan_a_line_an_iteration_and_a_summary() {
         ran.out
     );
     assert!(
-        lines[0].contains("policy 202k f32") || lines[0].contains("policy 202k bf16"),
+        lines[0].contains("policy 210k f32") || lines[0].contains("policy 210k bf16"),
         "{}",
         lines[0]
     );
@@ -183,7 +183,7 @@ kill -9 $$"#,
         "during `roll` of iteration 1",
         "signal 9: likely out of host memory",
         "terminate called after throwing",
-        "sums.rlhf:14",
+        "sums.rlhf:13",
     ] {
         assert!(ran.err.contains(part), "{part} is not in:\n{}", ran.err);
     }

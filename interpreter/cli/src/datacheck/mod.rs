@@ -50,7 +50,7 @@ pub fn check(
 }
 
 fn missing(data: &Data, folder: &Path) -> Diagnostic {
-    let here = folder.join(&data.path);
+    let here = program::within(folder, &data.path);
     let d = Diagnostic::error("", data.path_span, format!("no file `{}`", data.path));
     match program::nearest(&here) {
         Some(near) => d.help(format!("a similar name is there: `{}`", near.display())),

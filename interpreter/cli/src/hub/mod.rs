@@ -39,7 +39,7 @@ pub fn resolve(
         };
     }
     if is_path(checkpoint) {
-        let near = program::nearest(&folder.join(&expanded));
+        let near = program::nearest(&program::within(folder, &expanded));
         let near = near.or_else(|| program::nearest(Path::new(&expanded)));
         return Err(fail(
             format!("no directory `{checkpoint}`"),
@@ -88,8 +88,8 @@ pub fn resolve(
     Err(fail(
         format!("`{checkpoint}` is not on this machine and cannot be downloaded: {tried}"),
         format!(
-            "{cached}; give a local directory instead: `base=path/to/directory`, or set \
-             HF_ENDPOINT to a reachable mirror"
+            "give a local directory instead, such as `base=path/to/directory`, or set HF_ENDPOINT to a \
+             mirror that can be reached; {cached}"
         ),
     ))
 }

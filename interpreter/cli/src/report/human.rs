@@ -44,7 +44,11 @@ pub fn render(sources: &Sources, d: &Diagnostic, style: Style) -> String {
     };
     let drawer = GraphicalReportHandler::new_themed(theme)
         .with_width(style.width)
-        .with_links(false);
+        .with_links(false)
+        // A path is one word, and a `name=value` that is cut in two cannot be copied.
+        .with_word_separator(textwrap::WordSeparator::AsciiSpace)
+        .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .with_break_words(false);
     let mut text = String::new();
     match drawer.render_report(&mut text, &Drawn::new(sources, d)) {
         Ok(()) => text,
