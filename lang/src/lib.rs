@@ -12,4 +12,6 @@ mod sema;
 pub mod source;
 pub mod syntax;
 
+pub use compile::{Compiled, Expression, Input, Request, compile, compile_expression};
+
 use syntax::ast;

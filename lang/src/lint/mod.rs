@@ -9,6 +9,7 @@ mod e024;
 mod facts;
 mod m102;
 mod m103;
+mod m104;
 mod m105;
 mod m106;
 mod m108;
@@ -26,10 +27,11 @@ use facts::Facts;
 /// Every rule over a graph, in the order of their codes.
 pub(crate) fn check(graph: &Graph, sources: &Sources) -> Vec<Diagnostic> {
     let facts = Facts::new(graph, sources);
-    let rules: [fn(&Facts) -> Vec<Diagnostic>; 7] = [
+    let rules: [fn(&Facts) -> Vec<Diagnostic>; 8] = [
         e024::check,
         m102::check,
         m103::check,
+        m104::check,
         m105::check,
         m106::check,
         m108::check,

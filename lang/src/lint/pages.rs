@@ -41,6 +41,7 @@ const PAGES: &[(&str, &str)] = &[
     ("L008", include_str!("l008.md")),
     ("M102", include_str!("m102.md")),
     ("M103", include_str!("m103.md")),
+    ("M104", include_str!("m104.md")),
     ("M105", include_str!("m105.md")),
     ("M106", include_str!("m106.md")),
     ("M107", include_str!("m107.md")),

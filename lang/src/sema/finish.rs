@@ -21,7 +21,7 @@ impl Sema<'_> {
     pub(crate) fn finish(mut self) -> (Graph, crate::source::Sources) {
         let mut nodes = std::mem::take(&mut self.nodes);
         let graph = &mut self.graph;
-        give_tokenizers(&mut nodes, graph);
+        give_tokenizers(&mut nodes);
         let kept = live_nodes(&mut nodes, graph);
         let nodes: Vec<Node> = nodes
             .into_iter()
@@ -35,7 +35,7 @@ impl Sema<'_> {
 }
 
 /// The texts of an `answer` are read by the tokenizer of the model that scores them.
-fn give_tokenizers(nodes: &mut [Node], graph: &Graph) {
+fn give_tokenizers(nodes: &mut [Node]) {
     let mut reader: BTreeMap<RolloutId, ModelId> = BTreeMap::new();
     for node in nodes.iter() {
         for f in forwards(&node.kind) {
@@ -44,8 +44,7 @@ fn give_tokenizers(nodes: &mut [Node], graph: &Graph) {
     }
     for node in nodes {
         if let NodeKind::Answer { model, rollout, .. } = &mut node.kind {
-            let last = graph.models.len().saturating_sub(1) as u32;
-            *model = reader.get(rollout).copied().unwrap_or(ModelId(0.min(last)));
+            *model = reader.get(rollout).copied().unwrap_or(*model);
         }
     }
 }

@@ -176,27 +176,15 @@ impl Sema<'_> {
         let Some(module) = target else {
             return;
         };
-        let file = self.modules[module].file.clone();
-        for (item, i) in file.items.iter().enumerate() {
-            if let ItemKind::Fn(f) = &i.kind {
-                // A later module wins, as a later `--use` was meant to.
-                let def = Def::Fn { module, item };
-                self.modules[0]
-                    .names
-                    .insert(f.name.text.clone(), (def, f.name.span));
-            }
-        }
+        // A later module wins, as a later `--use` was meant to.
+        let names = self.modules[module].names.clone();
+        self.modules[0].names.extend(names);
     }
 
     fn exported(&mut self, module: usize, name: &Name) -> Def {
-        let file = self.modules[module].file.clone();
-        let own = |n: &str| {
-            file.items
-                .iter()
-                .position(|i| matches!(&i.kind, ItemKind::Fn(f) if f.name.text == n))
-        };
-        if let Some(item) = own(&name.text) {
-            return Def::Fn { module, item };
+        // What a library imports can be taken from it too.
+        if let Some((def @ Def::Fn { .. }, _)) = self.modules[module].names.get(&name.text) {
+            return def.clone();
         }
         let path = self.modules[module].name.clone();
         let mut d = Diagnostic::error(
@@ -204,8 +192,8 @@ impl Sema<'_> {
             name.span,
             format!("`{path}` has no function `{}`", name.text),
         );
-        let names = functions(&file);
-        d = match nearest(&name.text, names.iter().copied()) {
+        let names: Vec<String> = self.modules[module].names.keys().cloned().collect();
+        d = match nearest(&name.text, names.iter().map(String::as_str)) {
             Some(near) => d
                 .help(format!("a similar one: `{near}`"))
                 .fix(format!("use `{near}`"), vec![(name.span, near.to_string())]),
@@ -240,15 +228,4 @@ impl Sema<'_> {
                 .help("names are bound once; take another name"),
         );
     }
-}
-
-/// The functions of a file.
-pub(crate) fn functions(file: &ast::File) -> Vec<&str> {
-    file.items
-        .iter()
-        .filter_map(|i| match &i.kind {
-            ItemKind::Fn(f) => Some(f.name.text.as_str()),
-            _ => None,
-        })
-        .collect()
 }

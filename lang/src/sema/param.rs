@@ -7,6 +7,9 @@ use crate::source::Span;
 
 use super::{Def, Env, Sema, nearest};
 
+/// The ends of a range, both included, and where it stands.
+type Limits = ((Option<f64>, Option<f64>), Span);
+
 /// What a param may hold.
 enum Domain<'t> {
     Int,
@@ -79,10 +82,10 @@ impl Sema<'_> {
             None => None,
         };
         // The default is checked even when it is not used.
-        let default = match &p.default {
-            Some(e) => Some(self.param_default(p, e, &domain, &range)),
-            None => None,
-        };
+        let default = p
+            .default
+            .as_ref()
+            .map(|e| self.param_default(p, e, &domain, &range));
         if let Some(text) = given {
             return self.param_given(p, text, &domain, &range);
         }
@@ -143,7 +146,7 @@ impl Sema<'_> {
         p: &ast::Param,
         e: &ast::Expr,
         domain: &Domain,
-        range: &Option<((Option<f64>, Option<f64>), Span)>,
+        range: &Option<Limits>,
     ) -> Option<Const> {
         let mut env = Env::of(0);
         let value = self.constant_of(e, &mut env, &p.name.text)?;
@@ -179,7 +182,7 @@ impl Sema<'_> {
         p: &ast::Param,
         text: &str,
         domain: &Domain,
-        range: &Option<((Option<f64>, Option<f64>), Span)>,
+        range: &Option<Limits>,
     ) -> Option<Const> {
         let name = &p.name.text;
         let value = match domain {
@@ -234,7 +237,7 @@ impl Sema<'_> {
         &mut self,
         p: &ast::Param,
         value: Const,
-        range: &Option<((Option<f64>, Option<f64>), Span)>,
+        range: &Option<Limits>,
         span: Option<Span>,
     ) -> Option<Const> {
         let Some(((lo, hi), at)) = range else {

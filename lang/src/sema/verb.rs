@@ -115,6 +115,13 @@ impl Sema<'_> {
     ) -> Option<Val> {
         let found = self.arguments("E016", callee, args, &[must("prompt"), must("text")])?;
         let scope = self.in_body(span, "answer")?;
+        if self.graph.models.is_empty() {
+            return self.fail(Diagnostic::error(
+                "E033",
+                span,
+                "`answer` needs a model whose tokenizer reads the text, and this program declares none",
+            ));
+        }
         let (prompt, chat) = self.prompt_argument(found[0]?, env)?;
         let (text, at) = self.operand(found[1], env)?;
         if self.elem(text) != Elem::Text {
@@ -130,7 +137,7 @@ impl Sema<'_> {
             name: name.text.clone(),
             scope,
             kind: NodeKind::Answer {
-                // The model that reads it, once that is known.
+                // Any model until the one that scores it is known.
                 model: ModelId(0),
                 prompt,
                 chat,
@@ -490,6 +497,16 @@ impl Sema<'_> {
     ) -> Option<ExprRef> {
         let scope = self.in_body(span, &callee.text)?;
         self.used.insert(('r', r.0 as usize));
+        if self.live.is_some() {
+            return self.fail(
+                Diagnostic::error(
+                    "E025",
+                    span,
+                    format!("`{}` cannot stand in a `train` block", callee.text),
+                )
+                .help("rewards are computed above `train`, once for all of its updates"),
+            );
+        }
         let params = self.graph.rewards[r.0 as usize].params.clone();
         let declared = self.graph.rewards[r.0 as usize].span;
         let slots: Vec<_> = params.iter().map(|(n, _)| must(n)).collect();
