@@ -158,7 +158,7 @@ impl Fold {
             .f_to_kind(Kind::Int64)?
             .f_reshape([-1i64].as_slice())?;
         let segments = of_row
-            .f_index_select(0, &ragged.row_of)?
+            .f_index_select(0, &ragged.row_of()?)?
             .f_repeat([copies].as_slice())?;
         let ones = Tensor::f_ones([copies * tokens].as_slice(), (Kind::Double, Device::Cpu))?;
         let counts = Tensor::f_zeros([count].as_slice(), (Kind::Double, Device::Cpu))?

@@ -79,7 +79,7 @@ fn at(seconds: u64, format: &str) -> String {
 
 /// Year, month, day of the month and day of the year, from 1, of days since 1970-01-01.
 fn date(mut days: u64) -> (u64, u64, u64, u64) {
-    let leap = |y: u64| y % 4 == 0 && (y % 100 != 0 || y % 400 == 0);
+    let leap = |y: u64| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
     let mut year = 1970;
     loop {
         let length = if leap(year) { 366 } else { 365 };

@@ -100,7 +100,9 @@ pub(crate) fn align_tensor(
             let rows = place(t, from, &order, 0)?.f_expand(storage(&order, shapes)?, false)?;
             let mut flat = storage(&own, shapes)?;
             flat.push(ragged.rows() as i64);
-            let tokens = rows.f_reshape(&flat)?.f_index_select(-1, &ragged.row_of)?;
+            let tokens = rows
+                .f_reshape(&flat)?
+                .f_index_select(-1, &ragged.row_of()?)?;
             place(&tokens, &own, &to_dims, 1)
         }
         _ => Err(Fault::new(

@@ -16,18 +16,18 @@ pub struct Shapes {
 }
 
 /// A ragged axis: one row of its own length for every element of its parents.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Ragged {
     /// The axes it is ragged over, outermost first.
     pub parents: Vec<AxisId>,
     /// Where each row starts in the flat storage, and the end: `rows + 1` numbers.
     pub offsets: Vec<usize>,
-    /// The row of each token: i64 `[tokens]`.
-    pub(crate) row_of: Tensor,
+    /// The row of each token.
+    row_of: Vec<i64>,
 }
 
 impl Ragged {
-    /// From the lengths of the rows.
+    /// `offsets` has one number more than the parents have elements.
     pub fn new(parents: Vec<AxisId>, offsets: Vec<usize>) -> Ragged {
         let mut row_of = Vec::with_capacity(offsets.last().copied().unwrap_or(0));
         for (row, w) in offsets.windows(2).enumerate() {
@@ -35,7 +35,7 @@ impl Ragged {
         }
         Ragged {
             parents,
-            row_of: Tensor::from_slice(&row_of),
+            row_of,
             offsets,
         }
     }
@@ -43,6 +43,11 @@ impl Ragged {
     /// The number of rows.
     pub fn rows(&self) -> usize {
         self.offsets.len().saturating_sub(1)
+    }
+
+    /// The row of each token: i64 `[tokens]`.
+    pub(crate) fn row_of(&self) -> Result<Tensor> {
+        Ok(Tensor::f_from_slice(&self.row_of)?)
     }
 
     /// Tokens in all rows.
