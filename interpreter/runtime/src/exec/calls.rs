@@ -20,7 +20,7 @@ use crate::expr::{self, Env};
 use crate::fault::{Fault, Result};
 use crate::generate::{self, Ending, Request, SampleKey};
 use crate::text::Message;
-use crate::value::{self, Data, Value};
+use crate::value::{Data, Value};
 
 /// The values of one iteration or one evaluation.
 pub struct Pass {

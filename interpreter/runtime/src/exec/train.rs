@@ -57,7 +57,7 @@ pub fn update(
     micro_tokens: usize,
 ) -> Result<Update> {
     let cuts: Vec<Vec<Range<usize>>> = drawn.iter().map(|d| micro_batches(d, micro_tokens)).collect();
-    let single = train.forwards.len() == 1 && cuts[0].len() <= 1;
+    let single = cuts.iter().all(|c| c.len() <= 1);
     let entropy: Vec<bool> =
         train.forwards.iter().map(|f| f.outputs.iter().any(|(o, _)| *o == ForwardOutput::Entropy)).collect();
 
@@ -112,7 +112,7 @@ pub fn update(
         let zeros = || Tensor::zeros([rows.tokens() as i64], (Kind::Float, tch::Device::Cpu));
         let (dlogp, dentropy) = (of(ForwardOutput::Logp).unwrap_or_else(zeros), of(ForwardOutput::Entropy));
         if let Some(live) = open.get_mut(index).and_then(Option::take) {
-            live.backward(&dlogp, dentropy.as_ref());
+            live.backward(model, &dlogp, dentropy.as_ref());
             continue;
         }
         let offsets = rows.offsets();
@@ -121,7 +121,7 @@ pub fn update(
             let (lo, hi) = (offsets[cut.start * rows.group], offsets[cut.end * rows.group]);
             let slice = |t: &Tensor| t.narrow(0, lo as i64, (hi - lo) as i64);
             let live = LivePass::forward(model, &part, forward.temperature, entropy[index]);
-            live.backward(&slice(&dlogp), dentropy.as_ref().map(slice).as_ref());
+            live.backward(model, &slice(&dlogp), dentropy.as_ref().map(slice).as_ref());
         }
     }
     let grad_norm = step.optimizer.step(model, step.lr, step.clip_norm);

@@ -88,7 +88,7 @@ fn rows_without_a_token_score_nothing_and_have_no_gradient() -> Outcome {
     assert_eq!(live.logp().size(), [0]);
     assert_eq!(live.entropy().ok_or("asked for")?.size(), [0]);
     let none = Tensor::empty([0], (Kind::Float, tch::Device::Cpu));
-    live.backward(&none, Some(&none));
+    live.backward(&mut f.model, &none, Some(&none));
     assert!(f.model.gradient().is_none());
     Ok(())
 }
