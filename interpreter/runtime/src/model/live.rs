@@ -145,7 +145,7 @@ impl<'m> LivePass<'m> {
             &self.stream,
             &inverse,
             &model.weights.norm,
-            &d_hidden,
+            d_hidden,
             &mut d_predicting,
             &mut grads.norm,
         );
