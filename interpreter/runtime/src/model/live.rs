@@ -143,7 +143,7 @@ impl LivePass {
             &self.stream,
             &inverse,
             &model.weights.norm,
-            &d_hidden,
+            d_hidden,
             &mut d_predicting,
             &mut grads.norm,
         );
