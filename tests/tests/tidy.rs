@@ -252,8 +252,8 @@ fn every_diagnostic_code_has_a_page() {
     let pages: BTreeSet<String> = std::fs::read_dir(root().join("lang/src/lint"))
         .expect("the pages are there")
         .flatten()
-        .filter_map(|e| e.file_name().into_string().ok())
-        .filter(|name| name.ends_with(".md"))
+        .filter_map(|e| Some(e.file_name().into_string().ok()?.to_uppercase()))
+        .filter(|name| name.ends_with(".MD"))
         .collect();
     let mut missing = BTreeMap::new();
     for (path, text) in sources() {
