@@ -1,6 +1,6 @@
 //! Text to graph: the one entry that the command line, an editor and every rank use.
 
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Level};
 use crate::graph::{AxisId, AxisSize, Elem, ExprRef, Graph, Op, Param, Type};
 use crate::sema::{Env, Kind, Sema, Val};
 use crate::source::{FileId, Source, Sources, Span};
@@ -47,16 +47,20 @@ pub fn compile(request: &Request) -> Compiled {
         .any(|i| matches!(i.kind, ast::ItemKind::Step(_)));
     let failed = sema.failed();
     let mut diagnostics = std::mem::take(&mut sema.diagnostics);
+    if failed {
+        // What an error kept from being read is not unused.
+        diagnostics.retain(|d| d.code != "L001");
+    }
     let (graph, sources) = if failed || !runs {
         (None, sema.sources)
     } else {
         let (graph, sources) = sema.finish();
         diagnostics.extend(crate::lint::check(&graph, &sources));
-        let failed = diagnostics
-            .iter()
-            .any(|d| d.level == crate::diag::Level::Error);
-        ((!failed).then_some(graph), sources)
+        (Some(graph), sources)
     };
+    diagnostics = crate::lint::allow(&file, &sources, diagnostics);
+    let failed = diagnostics.iter().any(|d| d.level == Level::Error);
+    let graph = graph.filter(|_| !failed);
     diagnostics.sort_by_key(|d| d.span().map(|s| (s.file, s.lo)));
     Compiled {
         sources,

@@ -97,7 +97,7 @@ impl Sema<'_> {
         )
     }
 
-    fn unknown_function<T>(&mut self, callee: &Name, env: &mut Env) -> Option<T> {
+    pub(crate) fn unknown_function<T>(&mut self, callee: &Name, env: &mut Env) -> Option<T> {
         let name = callee.text.as_str();
         if env.find(name).is_some() {
             return self.fail(Diagnostic::error(
@@ -148,6 +148,7 @@ impl Sema<'_> {
         let ItemKind::Fn(f) = &file.items[item].kind else {
             return None;
         };
+        self.inlined.insert((module, item));
         self.no_recursion(module, item, callee)?;
         let slots: Vec<_> = f
             .params

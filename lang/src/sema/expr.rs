@@ -53,6 +53,13 @@ impl Sema<'_> {
 
     fn kind(&mut self, e: &Expr, env: &mut Env) -> Option<Val> {
         let value = match &e.kind {
+            ExprKind::Number { value, .. } if !value.is_finite() => {
+                return self.fail(Diagnostic::error(
+                    "E017",
+                    e.span,
+                    "this number is larger than any that can be computed with",
+                ));
+            }
             ExprKind::Number { value, int } => self.number(*value, *int, e.span),
             ExprKind::Text(t) => self.emit(
                 Op::Text(t.clone()),

@@ -56,6 +56,7 @@ impl Sema<'_> {
                 self.evaluation(eval, item.span);
             }
         }
+        self.uncalled_functions(&file, first.is_some());
         if first.is_some() {
             self.unused_items(&file);
         }

@@ -16,11 +16,13 @@ mod finish;
 mod fold;
 mod item;
 mod module;
+mod names;
 mod operator;
 mod param;
 mod scope;
 mod source;
 mod text;
+mod train;
 mod verb;
 
 use std::collections::{BTreeSet, HashMap};
@@ -77,6 +79,8 @@ pub(crate) struct Body {
 pub(crate) struct Live {
     /// The trained model.
     pub model: ModelId,
+    /// The whole statement.
+    pub block: Span,
     /// Live passes so far.
     pub forwards: Vec<Forward>,
 }
@@ -118,6 +122,8 @@ pub(crate) struct Sema<'a> {
     pub columns: HashMap<(usize, usize), ExprRef>,
     /// Functions being inlined.
     pub stack: Vec<(usize, usize)>,
+    /// Functions that were put in somewhere.
+    pub inlined: BTreeSet<(usize, usize)>,
     /// Tree nodes visited.
     pub visits: usize,
     /// Current nesting.
@@ -148,6 +154,7 @@ impl<'a> Sema<'a> {
             origins: vec![],
             columns: HashMap::new(),
             stack: vec![],
+            inlined: BTreeSet::new(),
             visits: 0,
             depth: 0,
             used: BTreeSet::new(),

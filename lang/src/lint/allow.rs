@@ -1,0 +1,99 @@
+//! `// allow(M109): reason` silences a rule on its own line or on the next line with code.
+
+use crate::ast::{CommentKind, File};
+use crate::diag::{Diagnostic, Level};
+use crate::source::{Sources, Span};
+
+struct Allow {
+    code: String,
+    span: Span,
+    /// The line it speaks for.
+    line: usize,
+    reason: bool,
+    used: bool,
+}
+
+/// Drops what is allowed and reports allowances without a reason (L007) or an effect (L008).
+/// Errors whose code starts with E stay: such a program has no meaning.
+pub(crate) fn allow(file: &File, sources: &Sources, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut allows = allowances(file, sources);
+    if allows.is_empty() {
+        return found;
+    }
+    let text = sources.get(file.id);
+    let failed = found
+        .iter()
+        .any(|d| d.level == Level::Error && d.code.starts_with('E'));
+    let mut kept: Vec<Diagnostic> = found
+        .into_iter()
+        .filter(|d| {
+            let Some(span) = d.span().filter(|s| s.file == file.id) else {
+                return true;
+            };
+            let (line, _) = text.line_column(span.lo);
+            let allowed = allows
+                .iter_mut()
+                .find(|a| a.code == d.code && a.line == line && !d.code.starts_with('E'));
+            match allowed {
+                Some(a) => {
+                    a.used = true;
+                    false
+                }
+                None => true,
+            }
+        })
+        .collect();
+    for a in allows {
+        if !a.reason {
+            kept.push(
+                Diagnostic::warning(
+                    "L007",
+                    a.span,
+                    format!("`allow({})` gives no reason", a.code),
+                )
+                .help(format!("as in `// allow({}): the reason`", a.code)),
+            );
+        }
+        // Rules over the graph do not run while it has errors.
+        if !a.used && !failed {
+            kept.push(Diagnostic::warning(
+                "L008",
+                a.span,
+                format!("`allow({})` silences nothing here", a.code),
+            ));
+        }
+    }
+    kept
+}
+
+fn allowances(file: &File, sources: &Sources) -> Vec<Allow> {
+    let text = sources.get(file.id);
+    let mut allows = vec![];
+    for c in file.comments.iter().filter(|c| c.kind == CommentKind::Line) {
+        let Some(rest) = c.text.trim().strip_prefix("allow(") else {
+            continue;
+        };
+        let Some((code, reason)) = rest.split_once(')') else {
+            continue;
+        };
+        let (own, _) = text.line_column(c.span.lo);
+        let mut line = own;
+        let lines: Vec<&str> = text.text.lines().collect();
+        let is_comment = |n: usize| {
+            lines
+                .get(n - 1)
+                .is_some_and(|l| l.trim_start().starts_with("//") || l.trim().is_empty())
+        };
+        while is_comment(line) {
+            line += 1;
+        }
+        allows.push(Allow {
+            code: code.trim().into(),
+            span: c.span,
+            line,
+            reason: !reason.trim_start_matches(':').trim().is_empty(),
+            used: false,
+        });
+    }
+    allows
+}

@@ -1,0 +1,256 @@
+//! Messages: what they say, where they point, and that one cause gives one message.
+
+use rlhf_lang::diag::Level;
+
+use super::{check, messages, program};
+
+/// The only message of a text, as `code line message | help`.
+fn only(text: &str) -> String {
+    let compiled = check(text, &[]);
+    let serious: Vec<_> = compiled
+        .diagnostics
+        .iter()
+        .filter(|d| d.level == Level::Error || d.code.starts_with('M'))
+        .collect();
+    let [d] = serious[..] else {
+        panic!("not one message:\n{}\n{text}", messages(&compiled));
+    };
+    let quoted = d
+        .span()
+        .map(|s| compiled.sources.get(s.file).slice(s).to_string());
+    let mut line = format!("{} `{}` {}", d.code, quoted.unwrap_or_default(), d.message);
+    if let Some(help) = &d.help {
+        line += &format!(" | {help}");
+    }
+    line
+}
+
+fn body(text: &str) -> String {
+    only(&program(text))
+}
+
+#[test]
+fn unknown_names_offer_the_nearest() {
+    assert_eq!(
+        body("advantage = mean(r)\nlog a: advantge"),
+        "E010 `advantge` no `advantge` in this step | a similar name is in scope: `advantage`"
+    );
+    assert_eq!(
+        body("log a: mean(number(anser))"),
+        "E010 `anser` no `anser` in this step | a similar name is in scope: `answer`"
+    );
+    assert_eq!(
+        body("log a: mean(roll.txt)"),
+        "E010 `txt` a rollout has no member `txt` | a similar one: `text`"
+    );
+    assert_eq!(
+        body("log a: mean(number(zzzzzz))"),
+        "E010 `zzzzzz` no `zzzzzz` in this step | `d` has the columns `question`, `answer`"
+    );
+    assert_eq!(
+        body("log a: mean(k3(r, r))"),
+        "E010 `k3` no function `k3` in this file | import it: `use std.kl { k3 }`"
+    );
+}
+
+#[test]
+fn a_binding_used_above_its_line_is_named() {
+    assert_eq!(
+        body("a = mean(later)\nlater = r + 1\nlog a: a, b: mean(later)"),
+        "E010 `later` `later` is used before it is bound | a binding can be read only below it"
+    );
+}
+
+#[test]
+fn one_error_does_not_spread() {
+    assert_eq!(
+        body("a = mean(nothing_of_that)\nb = a + 1\nc = exp(b) * a\nlog c: c"),
+        "E010 `nothing_of_that` no `nothing_of_that` in this step | `d` has the columns `question`, `answer`"
+    );
+}
+
+#[test]
+fn reductions_name_the_axes_found() {
+    assert_eq!(
+        body("log a: mean(mean(r, T))"),
+        "E030 `T` `r` has axes `[B, G]`, so it cannot be reduced over `T`"
+    );
+    assert_eq!(
+        body("log a: mean(mean(r, Q))"),
+        "E030 `Q` `r` has axes `[B, G]`, so it cannot be reduced over `Q`"
+    );
+    assert_eq!(
+        body("log a: mean(mean(roll.logp, [B, G]))"),
+        "E035 `mean(roll.logp, [B, G])` `roll.logp` cannot be reduced over `B` while `T` remains: every response along `T` has its own length | reduce over `T` first, or over both: `[B, T]`"
+    );
+}
+
+#[test]
+fn losses_name_the_axes_left() {
+    assert_eq!(
+        body("train policy { minimize -logp(policy, roll) }"),
+        "E032 `-logp(policy, roll)` `minimize` needs one number; this still has axes `[B, G, T]` | per token: `mean(-logp(policy, roll), [B, G, T])`; per response: `mean(mean(-logp(policy, roll), T), [B, G])`"
+    );
+}
+
+#[test]
+fn two_response_axes_do_not_meet() {
+    assert_eq!(
+        body(
+            "w = answer(question, answer)[W: ..8]\nl = answer(question, question)[L: ..8]\na = logp(policy, w)\nb = logp(policy, l)\nlog m: mean(a - b)"
+        ),
+        "E031 `a - b` `W` and `L` are different response axes and cannot be combined element by element | reduce each first: `sum(a, W)`, `sum(b, L)`"
+    );
+}
+
+#[test]
+fn a_ratio_over_the_reference_is_found_through_functions() {
+    assert_eq!(
+        only(&program("ref = logp(anchor, roll)\ntrain policy {\n  lp = logp(policy, roll)\n  minimize -mean(clipped(exp(lp - ref), r))\n}").replace("param base", "use std.ppo { clipped }\nparam base")),
+        "M102 `exp(lp - ref)` this ratio divides `policy` by `anchor`; an importance ratio needs the version that sampled `roll` | use `roll.logp`"
+    );
+}
+
+#[test]
+fn the_reference_inside_a_kl_is_fine() {
+    let text = program("ref = logp(anchor, roll)\ntrain policy {\n  lp = logp(policy, roll)\n  minimize mean(0.1 * k3(lp, ref) - lp * r)\n}")
+        .replace("param base", "use std.kl { k3 }\nparam base");
+    assert_eq!(messages(&check(&text, &[])), "");
+}
+
+#[test]
+fn versions_are_explicit() {
+    assert_eq!(
+        body(
+            "train policy { minimize -mean(logp(policy, roll)) }\nnow = logp(policy, roll)\nlog now: mean(now)"
+        ),
+        "E023 `policy` `policy` is read after its training on line 10: before or after the update? | above `train` the step reads the version it started with; the next iteration reads the new one"
+    );
+}
+
+#[test]
+fn group_statistics_of_live_values_are_free_and_row_statistics_are_linear() {
+    let clean = program(
+        "train policy {\n  lp = logp(policy, roll)\n  s = sum(lp, T)\n  minimize mean(std(s, G) / (1 + exp(-mean(s, G))), B)\n}",
+    );
+    assert_eq!(messages(&check(&clean, &[])), "");
+    assert_eq!(
+        body("train policy {\n  lp = logp(policy, roll)\n  minimize std(sum(lp, T))\n}"),
+        "E024 `std(sum(lp, T))` `std(sum(lp, T))` is not linear in a live value that is reduced over `B` | a minibatch may be cut along `B`, so a loss may only add, average and scale over it; compute the rest before `train`"
+    );
+}
+
+#[test]
+fn recursion_shows_its_path() {
+    assert_eq!(
+        only(
+            "fn f(x: float) -> float = g(x)\nfn g(x: float) -> float = f(x)\nparam n: float = f(1)"
+        ),
+        "E014 `f` `f` calls itself: `f` → `g` → `f` | functions are put in where they are called, so none may reach itself"
+    );
+}
+
+#[test]
+fn what_is_not_implemented_says_so_once() {
+    for (text, what) in [
+        ("v = value(policy, roll)\nlog v: mean(v)", "`value`"),
+        ("rows D = B where mean(r, G) > 0\nlog v: mean(r)", "`rows`"),
+        ("next beta = 1", "`next`"),
+        ("state beta: float = 0.1", "`state`"),
+        ("model critic = scalar(base, per: token)", "`scalar`"),
+        ("model big = causal(base, lora: { rank: 8 })", "`lora:`"),
+        ("reward f(a: text) -> float = http(\"u\")", "`http`"),
+        ("data e = parquet(\"u\") { q: text }", "`parquet`"),
+        (
+            "other = generate(policy, question, stale: 1)[U: ..8]",
+            "`stale:`",
+        ),
+        (
+            "place p on cluster(nodes: 1) { roll on gpus(0, 1) { dp: 1 } }",
+            "`place`",
+        ),
+    ] {
+        let said = body(text);
+        assert!(said.starts_with("E090"), "{text}: {said}");
+        assert!(said.contains(what), "{text}: {said}");
+        assert!(said.contains(" | "), "{text} offers nothing: {said}");
+    }
+}
+
+#[test]
+fn params_on_the_command_line_are_checked() {
+    let text = "param group: int in 2.. = 8\nparam kind: \"a\" | \"b\" = \"a\"";
+    for (name, value, wanted) in [
+        ("groups", "4", "E012 `test.rlhf` has no parameter `groups`"),
+        ("group", "1", "E013 `group=1` is outside `2..`"),
+        ("group", "x", "E013 `group=x` is not a whole number"),
+        ("kind", "c", "E013 `kind` cannot be \"c\""),
+    ] {
+        let compiled = check(text, &[(name, value)]);
+        let [d] = &compiled.diagnostics[..] else {
+            panic!("{name}: {}", messages(&compiled));
+        };
+        assert_eq!(format!("{} {}", d.code, d.message), wanted);
+    }
+    let compiled = check(text, &[("groups", "4")]);
+    assert_eq!(
+        compiled.diagnostics[0].help.as_deref(),
+        Some("similar: `group: int in 2.. = 8`")
+    );
+}
+
+#[test]
+fn functions_that_nothing_calls_are_still_read() {
+    assert_eq!(
+        only("fn f(x: float[..]) -> float[..] = x + yy"),
+        "E010 `yy` no `yy` in this function"
+    );
+    let clean = "fn f(x: float[.., T]) -> float[..] {\n  a = mean(x, T)\n  return a + 1\n}";
+    assert_eq!(messages(&check(clean, &[])), "");
+}
+
+#[test]
+fn libraries_are_imported_by_path() {
+    use rlhf_lang::compile::{Request, compile};
+    let text = program("x = twice(mean(r))\nlog x: x")
+        .replace("param base", "use \"mine.rlhf\" { twice }\nparam base");
+    let with = |library: &'static str| {
+        let compiled = compile(&Request {
+            name: "main.rlhf",
+            text: &text,
+            overrides: &[],
+            load: &move |path| (path == "mine.rlhf").then(|| library.to_string()),
+        });
+        messages(&compiled)
+    };
+    assert_eq!(with("fn twice(x: float[..]) -> float[..] = 2 * x\n"), "");
+    assert!(with("fn thrice(x: float[..]) -> float[..] = 3 * x\n").contains("E040"));
+    assert!(with("use \"mine.rlhf\" { twice }\nfn twice(x: float[..]) = x\n").contains("E014"));
+    let missing = text.replace("mine.rlhf", "other.rlhf");
+    assert!(messages(&check(&missing, &[])).contains("E040"));
+}
+
+#[test]
+fn a_chat_column_is_a_prompt() {
+    let text = "param base: checkpoint = \"m\"\ndata d = jsonl(\"d.jsonl\") { turns: chat from \"messages\" }\nmodel policy = causal(base, optim: adamw(cosine(1e-5, 3)))\nstep over d[B: 4], epochs: 2 {\n  roll = generate(policy, turns, top_p: 0.9, stop: [\"\\n\", \"END\"])[T: ..16]\n  train policy, minibatch: 2, epochs: 2 { minimize -mean(logp(policy, roll)) }\n}\n";
+    let compiled = check(text, &[]);
+    assert_eq!(messages(&compiled), "");
+    let text = rlhf_lang::graph::show::text(&compiled.graph.expect("a graph"));
+    assert!(text.contains("chat, temperature 1, top_p 0.9"), "{text}");
+}
+
+#[test]
+fn preferences_lower() {
+    let text = "use std.dpo { margin, dpo }\nparam base: checkpoint = \"m\"\ndata d = jsonl(\"d.jsonl\") { prompt: text, chosen: text, rejected: text }\nmodel policy = causal(base, optim: adamw(1e-6))\nmodel anchor = frozen(policy)\nstep over d[B: 4], iterations: 2 {\n  win = answer(chat(prompt), chosen)[W: ..64]\n  lose = answer(chat(prompt), rejected)[L: ..64]\n  ref_w = logp(anchor, win)\n  ref_l = logp(anchor, lose)\n  train policy {\n    w = logp(policy, win)\n    l = logp(policy, lose)\n    m = margin(sum(w, W), sum(l, L), sum(ref_w, W), sum(ref_l, L))\n    minimize mean(dpo(m, 0.1))\n    log accuracy: mean(m > 0)\n  }\n}\n";
+    let compiled = check(text, &[]);
+    assert_eq!(messages(&compiled), "");
+    let graph = compiled.graph.expect("a graph");
+    let passes = graph
+        .dag
+        .order()
+        .filter_map(|id| match &graph.dag.node(id).kind {
+            rlhf_lang::graph::NodeKind::Train(t) => Some(t.forwards.len()),
+            _ => None,
+        });
+    assert_eq!(passes.collect::<Vec<_>>(), [2]);
+}
