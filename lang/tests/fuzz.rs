@@ -154,7 +154,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn mutated_programs_are_read_and_laid_out(
@@ -162,6 +162,29 @@ proptest! {
         edits in prop::collection::vec(edit(), 1..6),
     ) {
         check(&mutate(if other { OTHER } else { GRPO }, &edits))?;
+    }
+
+    /// Any white space between two words of a statement means the same.
+    #[test]
+    fn layout_undoes_any_white_space(
+        other in any::<bool>(),
+        gaps in prop::collection::vec(prop::sample::select(vec![" ", "   ", "\t", "\n", "\n   ", "\r\n"]), 400),
+    ) {
+        let text = if other { OTHER.replace(" // half", "") } else { GRPO.to_string() };
+        let mut gaps = gaps.iter().cycle();
+        let scattered: String = text
+            .lines()
+            .map(|line| match line.contains("//") {
+                true => format!("{line}\n"),
+                false => line.trim().split(' ').map(|w| format!("{w}{}", gaps.next().unwrap_or(&" "))).collect::<String>() + "\n",
+            })
+            .collect();
+        let (tree, diagnostics) = parse(FileId(0), &scattered);
+        prop_assert_eq!(messages(&scattered, &diagnostics), "");
+        prop_assert_eq!(file(&tree), items(&text));
+        let blank = |text: &str| text.lines().filter(|l| !l.is_empty()).collect::<Vec<_>>().join("\n");
+        let aligned = |text: &str| format(&blank(&format(text).text)).text;
+        prop_assert_eq!(aligned(&scattered), aligned(&text));
     }
 
     #[test]

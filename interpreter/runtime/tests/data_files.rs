@@ -51,14 +51,23 @@ fn every_type_is_read_and_blank_lines_and_a_byte_order_mark_are_skipped() {
     ];
     let table = load(&declared("jsonl", "d.jsonl", &columns), dir.path()).unwrap();
     assert_eq!(table.rows(), 2);
-    assert_eq!(table.columns()[0], Cells::Text(vec![Some("é".into()), None]));
+    assert_eq!(
+        table.columns()[0],
+        Cells::Text(vec![Some("é".into()), None])
+    );
     assert_eq!(table.columns()[2], Cells::Float(vec![1.5, -2.0]));
     let axis = AxisId(0);
     let ints = table.value(1, axis, &[1, 0, 0]).unwrap().numbers().unwrap();
     assert!(ints[0].is_nan());
     assert_eq!(ints[1..], [3.0, 3.0]);
-    assert_eq!(table.value(3, axis, &[1, 0]).unwrap().numbers().unwrap(), [0.0, 1.0]);
-    assert_eq!(table.value(5, axis, &[0]).unwrap().chats().unwrap()[0][0].content, "hi");
+    assert_eq!(
+        table.value(3, axis, &[1, 0]).unwrap().numbers().unwrap(),
+        [0.0, 1.0]
+    );
+    assert_eq!(
+        table.value(5, axis, &[0]).unwrap().chats().unwrap()[0][0].content,
+        "hi"
+    );
 }
 
 #[test]
@@ -67,13 +76,22 @@ fn a_json_file_is_a_list_of_objects() {
     let path = dir.path().join("d.json");
     let data = declared("json", "d.json", &[("x", Elem::Int)]);
     std::fs::write(&path, "[{\"x\": 1},\n {\"x\": 2}]").unwrap();
-    assert_eq!(load(&data, dir.path()).unwrap().columns()[0], Cells::Int(vec![1.0, 2.0]));
+    assert_eq!(
+        load(&data, dir.path()).unwrap().columns()[0],
+        Cells::Int(vec![1.0, 2.0])
+    );
     std::fs::write(&path, "{\"x\": 1}").unwrap();
     let fault = load(&data, dir.path()).unwrap_err();
-    assert_eq!(fault.to_string(), "`d.json` is an object; expected a list of objects");
+    assert_eq!(
+        fault.to_string(),
+        "`d.json` is an object; expected a list of objects"
+    );
     std::fs::write(&path, "[{\"x\": 1},\n {\"x\" 2}]").unwrap();
     let fault = load(&data, dir.path()).unwrap_err();
-    assert_eq!(fault.to_string(), "line 2 of `d.json` is not JSON: expected `:` at column 7");
+    assert_eq!(
+        fault.to_string(),
+        "line 2 of `d.json` is not JSON: expected `:` at column 7"
+    );
 }
 
 #[test]
@@ -96,20 +114,33 @@ fn an_absolute_path_and_one_from_the_working_directory_are_found() {
     let data = declared("jsonl", absolute, &[("x", Elem::Int)]);
     assert_eq!(load(&data, Path::new("/nowhere")).unwrap().rows(), 1);
     // Tests run in the crate's folder.
-    let data = declared("json", "tests/fixtures/expr_ops.json", &[("name", Elem::Text)]);
+    let data = declared(
+        "json",
+        "tests/fixtures/expr_ops.json",
+        &[("name", Elem::Text)],
+    );
     assert!(load(&data, Path::new("/nowhere")).unwrap().rows() > 40);
 }
 
 #[test]
 fn a_malformed_line_is_quoted_with_its_number() {
-    let f = fault("{\"question\": \"a\", \"answer\": \"b\"}\n\n{\"question\": \"a\" \"answer\"}\n", &QA);
+    let f = fault(
+        "{\"question\": \"a\", \"answer\": \"b\"}\n\n{\"question\": \"a\" \"answer\"}\n",
+        &QA,
+    );
     assert_eq!(
         f.to_string(),
         "line 3 of `train.jsonl` is not JSON: expected `,` or `}` at column 18"
     );
-    assert_eq!(f.diagnostic.help.unwrap(), "the line is `{\"question\": \"a\" \"answer\"}`");
+    assert_eq!(
+        f.diagnostic.help.unwrap(),
+        "the line is `{\"question\": \"a\" \"answer\"}`"
+    );
     let f = fault("[1, 2]\n", &QA);
-    assert_eq!(f.to_string(), "line 1 of `train.jsonl` is a list; expected an object");
+    assert_eq!(
+        f.to_string(),
+        "line 1 of `train.jsonl` is a list; expected an object"
+    );
 }
 
 #[test]
@@ -127,7 +158,10 @@ fn an_unknown_column_is_named_with_those_found() {
 #[test]
 fn a_cell_of_another_type_is_named_with_its_row() {
     let good = "{\"question\": \"a\", \"answer\": \"b\"}\n\n";
-    let f = fault(&format!("{good}{{\"question\": \"a\", \"answer\": 4}}\n"), &QA);
+    let f = fault(
+        &format!("{good}{{\"question\": \"a\", \"answer\": 4}}\n"),
+        &QA,
+    );
     assert_eq!(f.diagnostic.code, "D302");
     assert_eq!(
         f.to_string(),
@@ -144,12 +178,18 @@ fn a_cell_of_another_type_is_named_with_its_row() {
         "row 1 of `train.jsonl`: `c` is a list, the program declares `chat`"
     );
     let f = fault("{\"b\": null}", &[("b", Elem::Bool)]);
-    assert_eq!(f.to_string(), "row 1 of `train.jsonl`: `b` is null, the program declares `bool`");
+    assert_eq!(
+        f.to_string(),
+        "row 1 of `train.jsonl`: `b` is null, the program declares `bool`"
+    );
 }
 
 #[test]
 fn an_empty_file_is_refused() {
-    assert_eq!(fault("\n  \n", &QA).to_string(), "`train.jsonl` has no rows");
+    assert_eq!(
+        fault("\n  \n", &QA).to_string(),
+        "`train.jsonl` has no rows"
+    );
 }
 
 #[test]
@@ -192,7 +232,8 @@ fn the_order_is_the_same_on_every_machine() {
     assert!(first.iter().all(|n| (400..600).contains(n)), "{first:?}");
 }
 
-const ORDER: [usize; 10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+/// From an implementation of the same algorithm in another language.
+const ORDER: [usize; 10] = [1, 7, 6, 2, 0, 9, 8, 4, 5, 3];
 
 #[test]
 fn too_few_rows_for_one_batch_is_an_error() {

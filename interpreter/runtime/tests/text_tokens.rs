@@ -52,15 +52,28 @@ fn copy() -> tempfile::TempDir {
 }
 
 fn hello() -> Vec<Message> {
-    vec![Message { role: "user".into(), content: "Hello".into() }]
+    vec![Message {
+        role: "user".into(),
+        content: "Hello".into(),
+    }]
 }
 
 #[test]
 fn texts_have_the_ids_of_transformers_and_come_back() {
     let tokens = Tokens::load(&small()).unwrap();
     for case in fixture().plain {
-        assert_eq!(tokens.encode(&case.text, false).unwrap(), case.bare, "{:?}", case.text);
-        assert_eq!(tokens.encode(&case.text, true).unwrap(), case.special, "{:?}", case.text);
+        assert_eq!(
+            tokens.encode(&case.text, false).unwrap(),
+            case.bare,
+            "{:?}",
+            case.text
+        );
+        assert_eq!(
+            tokens.encode(&case.text, true).unwrap(),
+            case.special,
+            "{:?}",
+            case.text
+        );
         let without = case.text.replace("<|end|>", "");
         assert_eq!(tokens.decode(&case.special), without);
     }
@@ -133,7 +146,10 @@ fn a_template_that_refuses_or_does_not_parse_says_why() {
     );
     write("{% for m in messages %}");
     let fault = Tokens::load(dir.path()).unwrap_err().to_string();
-    assert!(fault.starts_with("the chat template does not parse: "), "{fault}");
+    assert!(
+        fault.starts_with("the chat template does not parse: "),
+        "{fault}"
+    );
 }
 
 #[test]
@@ -149,7 +165,8 @@ fn a_missing_or_broken_tokenizer_is_named() {
 
 #[test]
 fn smollm2_equals_transformers() {
-    let cases: Vec<Case> = serde_json::from_str(include_str!("fixtures/chat_smollm2.json")).unwrap();
+    let cases: Vec<Case> =
+        serde_json::from_str(include_str!("fixtures/chat_smollm2.json")).unwrap();
     assert_eq!(cases.len(), 3);
     // `./test` puts the model in place and names it; the committed ids are checked where it is.
     let Some(dir) = std::env::var_os("RLHF_SMOLLM2") else {

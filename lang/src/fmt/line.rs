@@ -27,7 +27,26 @@ impl Printer<'_, '_> {
     /// The tokens `a..b`, at the current place of a line with this indentation.
     pub fn line(&mut self, a: usize, b: usize, indent: usize, pad: Option<usize>) {
         let piece = Piece { first: a, pad };
+        let width = indent + flat_width(self.tokens, piece, a, b);
+        let commented = b > a && self.comment_before(self.tokens.code[b - 1].lo);
+        if self.tokens.at(a) == "log" && pad.is_none() && width > WIDTH && !commented {
+            return self.metrics(piece, a, b, indent);
+        }
         self.run(piece, a, b, indent, 0);
+    }
+
+    /// A long `log`, one metric a line.
+    fn metrics(&mut self, piece: Piece, a: usize, b: usize, indent: usize) {
+        let all = parts(self.tokens, Group { open: a, close: b });
+        let inner = indent + "log ".len();
+        self.out.push_str("log ");
+        for (k, (from, to)) in all.iter().enumerate() {
+            if k > 0 {
+                self.out.push(',');
+                self.newline(inner, false);
+            }
+            self.run(piece, *from, *to, inner, 1);
+        }
     }
 
     /// Prints `a..b`; `tail` columns follow on the same line.
@@ -101,10 +120,7 @@ impl Printer<'_, '_> {
         tail: usize,
     ) -> Vec<Group> {
         let tokens = self.tokens;
-        let all: Vec<Group> = groups(tokens, a, b)
-            .into_iter()
-            .filter(|g| g.close > g.open + 1)
-            .collect();
+        let all: Vec<Group> = groups(tokens, a, b).into_iter().collect();
         let commented = |g: &Group| {
             let (lo, hi) = (tokens.code[g.open].hi, tokens.code[g.close].lo);
             let next = tokens
@@ -117,6 +133,7 @@ impl Printer<'_, '_> {
         };
         let (mut broken, mut rest): (Vec<Group>, Vec<Group>) =
             all.into_iter().partition(|g| commented(g));
+        rest.retain(|g| g.close > g.open + 1);
         if rest.len() > MANY_GROUPS {
             broken.append(&mut rest);
             broken.sort_by_key(|g| g.open);
@@ -182,7 +199,7 @@ fn parts(tokens: &Tokens, group: Group) -> Vec<(usize, usize)> {
     let mut found = vec![];
     let mut depth = 0usize;
     let mut from = group.open + 1;
-    for i in from..group.close {
+    for i in group.open + 1..group.close {
         match tokens.at(i) {
             "(" | "[" | "{" => depth += 1,
             ")" | "]" | "}" => depth = depth.saturating_sub(1),

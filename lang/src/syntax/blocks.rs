@@ -135,8 +135,13 @@ impl Reader<'_, '_> {
         if opening == Some(Opening::Train) {
             return self.train(a, limit, level, braces, body);
         }
+        if opening.is_none()
+            && let Some(open) = self.body_open(a, limit)
+            && !(a + 1..=open).any(|i| self.tokens.begins_line(i))
+        {
+            return self.unknown_block(a, open, limit, level, braces, body);
+        }
         let b = statement_end(self.tokens, a, limit, braces).max(a + 1);
-        let before = self.reported();
         let kind = match opening {
             Some(Opening::Bind) => self.piece(Piece::Bind, a, b, bind).flatten(),
             Some(Opening::Rows) => self.piece(Piece::Rows, a, b, rows).flatten(),
@@ -175,9 +180,6 @@ impl Reader<'_, '_> {
             Some(_) => Node::Line { a, b, bind },
             None => Node::Verbatim { a, b },
         });
-        if kind.is_none() {
-            debug_assert!(self.reported() > before);
-        }
         let kind = kind.unwrap_or_else(|| self.broken(opening, a, b));
         let span = self.tokens.span(a, b);
         body.statements.push(Stmt { span, kind });
@@ -205,6 +207,30 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// `trian policy { … }`, `for x in d { … }`: reported once, and the statements inside still read.
+    fn unknown_block(
+        &self,
+        a: usize,
+        open: usize,
+        limit: usize,
+        level: usize,
+        braces: Braces,
+        body: &mut Body,
+    ) -> usize {
+        let diagnostic = foreign_opening(self.tokens, a)
+            .unwrap_or_else(|| unknown_statement(self.tokens, a, open));
+        self.report(diagnostic);
+        let inner = self.block(open, limit, level + 1, braces);
+        body.sound &= inner.sound;
+        body.nodes.push(Node::Verbatim { a, b: inner.end });
+        let span = self.tokens.span(a, inner.end);
+        body.statements.push(Stmt {
+            span,
+            kind: StmtKind::Bad,
+        });
+        inner.end
+    }
+
     fn train(
         &self,
         a: usize,
@@ -214,7 +240,7 @@ impl Reader<'_, '_> {
         body: &mut Body,
     ) -> usize {
         let tokens = self.tokens;
-        let head = self.prefix(Rule::train_head, a, limit);
+        let head = self.prefix(Rule::train_head, a, self.head_limit(a, limit));
         let exact = head.filter(|end| *end < limit && tokens.at(*end) == "{");
         let Some(open) = exact.or_else(|| self.body_open(a, limit)) else {
             let b = statement_end(tokens, a, limit, braces).max(a + 1);

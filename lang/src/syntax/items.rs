@@ -76,7 +76,7 @@ impl Reader<'_, '_> {
     }
 
     fn function(&self, a: usize, limit: usize) -> (ItemKind, Node) {
-        let Some(head) = self.prefix(Rule::fn_head, a, limit) else {
+        let Some(head) = self.prefix(Rule::fn_head, a, self.fn_head_limit(a, limit)) else {
             let b = item_end(self.tokens, a, limit);
             let end = self.body_open(a, b).unwrap_or(b);
             self.piece(Piece::Fn, a, end, |_, _| ());
@@ -110,6 +110,26 @@ impl Reader<'_, '_> {
         (kind, node)
     }
 
+    /// Where the first statement behind the head at `a` begins, if one begins a line.
+    pub fn head_limit(&self, a: usize, limit: usize) -> usize {
+        let starts = |i: &usize| statement_starts(self.tokens, *i);
+        (a + 1..limit).find(starts).unwrap_or(limit)
+    }
+
+    /// Past the first `{` or `=` that is not between the parentheses of the `fn` at `a`.
+    fn fn_head_limit(&self, a: usize, limit: usize) -> usize {
+        let mut depth = 0usize;
+        for i in a..limit {
+            match self.tokens.at(i) {
+                "(" | "[" => depth += 1,
+                ")" | "]" => depth = depth.saturating_sub(1),
+                "{" | "=" if depth == 0 => return i + 1,
+                _ => {}
+            }
+        }
+        limit
+    }
+
     /// `step`, `eval` and `place`: a head and a block.
     fn block_item(&self, piece: Piece, a: usize, limit: usize) -> (ItemKind, Node) {
         let head_rule = match piece {
@@ -117,7 +137,7 @@ impl Reader<'_, '_> {
             Piece::Eval => Rule::eval_head,
             _ => Rule::place_head,
         };
-        let end = self.prefix(head_rule, a, limit);
+        let end = self.prefix(head_rule, a, self.head_limit(a, limit));
         let Some(open) = end.filter(|end| self.tokens.at(*end) == "{" && *end < limit) else {
             return (ItemKind::Bad, self.broken_block(piece, a, end, limit));
         };

@@ -10,7 +10,6 @@ use super::ast::{self, CommentKind, ExprKind};
 use super::build::Builder;
 use super::explain::{Failure, Piece, explain};
 use super::grammar::{Grammar, Rule};
-use super::split::statement_starts;
 use super::tokens::Tokens;
 use crate::diag::Diagnostic;
 use crate::source::{FileId, Span};
@@ -254,10 +253,8 @@ impl<'a, 't> Reader<'a, 't> {
         }
     }
 
-    /// Where a rule that begins at `a` ends, if it matches; statements are not looked into.
+    /// Where a rule that begins at `a` ends, if it matches the front of `a..limit`.
     pub fn prefix(&self, rule: Rule, a: usize, limit: usize) -> Option<usize> {
-        let starts = |i: &usize| statement_starts(self.tokens, *i);
-        let limit = (a + 1..limit).find(starts).unwrap_or(limit);
         if too_deep(self.tokens, a, limit).is_some() {
             return None;
         }

@@ -84,7 +84,9 @@ pub(crate) fn opening(tokens: &Tokens, i: usize) -> Option<Opening> {
         return Some(Opening::Bind);
     }
     let next_is_name = tokens.is_name(i + 1);
-    let value_follows = (tokens.begins_value(i + 1) && !tokens.begins_line(i + 1))
+    let another_follows = tokens.begins_line(i + 1)
+        && (tokens.at(i + 2) == "=" || STATEMENTS.contains(&tokens.at(i + 1)));
+    let value_follows = (tokens.begins_value(i + 1) && !another_follows)
         || matches!(tokens.at(i + 1), "(" | "[" | "-");
     match tokens.at(i) {
         "rows" if next_is_name => Some(Opening::Rows),
@@ -102,7 +104,10 @@ pub(crate) fn statement_starts(tokens: &Tokens, i: usize) -> bool {
     if !tokens.begins_line(i) {
         return false;
     }
+    let named_above =
+        i > 0 && tokens.begins_line(i - 1) && matches!(tokens.at(i - 1), "rows" | "next");
     match opening(tokens, i) {
+        Some(Opening::Bind) if named_above => false,
         None => false,
         // `minimize (x)` on a line of its own could go on with what is above.
         Some(Opening::Minimize | Opening::Return)
@@ -124,7 +129,13 @@ fn cannot_continue(tokens: &Tokens, first: usize, i: usize) -> bool {
         && (closer || (tokens.begins_value(i) && word != "{"))
         && tokens.ends_value(i - 1)
         && !lone_keyword
-        && !matches!(word, "in" | "from" | "on" | "over" | "where" | "every")
+        && !joins(word)
+        && !joins(tokens.at(i - 1))
+}
+
+/// Words between two parts of an item or statement.
+fn joins(word: &str) -> bool {
+    matches!(word, "in" | "from" | "on" | "over" | "where" | "every")
 }
 
 /// Whether an item has as many `{` as `}`.

@@ -37,24 +37,24 @@ pub fn load(data: &Data, base: &Path) -> Result<Table> {
     if rows.is_empty() {
         return Err(Fault::new(format!("`{name}` has no rows")).at(data.path_span));
     }
-    let columns = data
-        .columns
-        .iter()
-        .map(|column| {
-            let mut cells = Cells::new(column.elem);
-            for row in &rows {
-                let cell = match row.object.get(&column.source) {
-                    Some(cell) => cell,
-                    None => return Err(no_column(&name, &column.source, row).at(column.span)),
-                };
-                if !cells.push(cell) {
-                    return Err(wrong_type(&name, &column.source, column.elem, row, cell)
-                        .at(column.span));
+    let columns =
+        data.columns
+            .iter()
+            .map(|column| {
+                let mut cells = Cells::new(column.elem);
+                for row in &rows {
+                    let cell = match row.object.get(&column.source) {
+                        Some(cell) => cell,
+                        None => return Err(no_column(&name, &column.source, row).at(column.span)),
+                    };
+                    if !cells.push(cell) {
+                        return Err(wrong_type(&name, &column.source, column.elem, row, cell)
+                            .at(column.span));
+                    }
                 }
-            }
-            Ok(cells.0)
-        })
-        .collect::<Result<Vec<_>>>()?;
+                Ok(cells.0)
+            })
+            .collect::<Result<Vec<_>>>()?;
     Ok(Table::new(rows.len(), columns))
 }
 
@@ -117,10 +117,10 @@ fn list(text: &str, name: &str) -> Result<Vec<Row>> {
     })?;
     let Json::Array(items) = json else {
         let found = describe(&json);
-        return Err(Fault::new(format!(
-            "`{name}` is {found}; expected a list of objects"
-        ))
-        .help("one object a line is `jsonl`"));
+        return Err(
+            Fault::new(format!("`{name}` is {found}; expected a list of objects"))
+                .help("one object a line is `jsonl`"),
+        );
     };
     let mut rows = Vec::new();
     for (i, item) in items.into_iter().enumerate() {
@@ -174,7 +174,10 @@ fn no_column(name: &str, column: &str, row: &Row) -> Fault {
     };
     let fault = Fault::code(
         "D301",
-        format!("`{name}` has no column `{column}` (row {} has {found})", row.row),
+        format!(
+            "`{name}` has no column `{column}` (row {} has {found})",
+            row.row
+        ),
     );
     match nearest(column, row.object.keys().map(String::as_str)) {
         Some(near) => fault.help(format!("a similar one: `{near}`")),

@@ -57,7 +57,10 @@ impl Table {
             .get(column)
             .ok_or_else(|| Fault::new(format!("the data set has no column {column}")))?;
         if let Some(row) = rows.iter().find(|r| **r >= self.rows) {
-            return Err(Fault::new(format!("row {row} of {} does not exist", self.rows)));
+            return Err(Fault::new(format!(
+                "row {row} of {} does not exist",
+                self.rows
+            )));
         }
         let data = match cells {
             Column::Float(v) | Column::Int(v) => Data::Num(Tensor::f_from_slice(&take(v, rows))?),

@@ -57,13 +57,12 @@ pub struct Drawn {
 
 impl Pass {
     /// Gives the values of a data set's columns at this pass's rows.
-    pub fn load(&mut self, table: &Table, axis: AxisId, columns: &[(usize, ValueId)]) {
+    pub fn load(&mut self, table: &Table, axis: AxisId, columns: &[(usize, ValueId)]) -> Result<()> {
         self.env.shapes.set(axis, self.rows.len());
         for (column, value) in columns {
-            let mut loaded = table.column(*column, &self.rows);
-            loaded.axes = vec![axis];
-            self.env.values.insert(*value, loaded);
+            self.env.values.insert(*value, table.value(*column, axis, &self.rows)?);
         }
+        Ok(())
     }
 
     /// Logs a scalar.
@@ -160,8 +159,7 @@ impl Context<'_> {
         let graph = &self.job.graph;
         match &node.kind {
             NodeKind::Load { data, axis, columns } => {
-                pass.load(&self.tables[data.0 as usize], *axis, columns);
-                Ok(())
+                pass.load(&self.tables[data.0 as usize], *axis, columns)
             }
             NodeKind::Map { expr, value } => {
                 let computed = tch::no_grad(|| expr::eval(graph, *expr, &pass.env))?;
@@ -183,16 +181,12 @@ impl Context<'_> {
             NodeKind::Forward(forward) => self.forward(forward, pass),
             NodeKind::Reward { reward, args, value } => {
                 let axes = graph.value(*value).ty.axes.clone();
-                let args = args
-                    .iter()
-                    .map(|a| value::align(&expr::eval(graph, *a, &pass.env)?, &axes, &pass.env.shapes))
-                    .collect::<Result<Vec<_>>>()?;
-                let count = value::numel(&axes, &pass.env.shapes)?;
-                let outcome = self.rewards[reward.0 as usize].call(&args, count)?;
-                if let Some(warning) = outcome.warning {
-                    self.warn(warning.at(node.span));
+                let args = args.iter().map(|a| expr::eval(graph, *a, &pass.env)).collect::<Result<Vec<_>>>()?;
+                let pool = &self.rewards[reward.0 as usize];
+                let (scores, warning) = pool.score_values(&args, &axes, &pass.env.shapes)?;
+                if let Some(diagnostic) = warning {
+                    self.warn(Fault { diagnostic: Box::new(diagnostic) }.at(node.span));
                 }
-                let scores = Value::from_f64(axes, &outcome.scores, &pass.env.shapes)?;
                 pass.env.values.insert(*value, scores);
                 Ok(())
             }

@@ -16,7 +16,7 @@ use super::schedule::{iterations, step_load};
 use crate::data::{self, Table};
 use crate::fault::{Fault, Result};
 use crate::model::{self, AdamW, Config, Model};
-use crate::reward::Pool;
+use crate::reward::{Pool, Python};
 use crate::text::Tokens;
 
 /// The state of a run.
@@ -55,13 +55,15 @@ impl<'a> Context<'a> {
         tch::set_num_threads(job.threads.max(1) as i32);
         let base = Path::new(&job.base);
         let tables = graph.data.iter().map(|d| data::load(d, base)).collect::<Result<Vec<_>>>()?;
+        let log = Some(Path::new(&job.out).join("rewards.log"));
+        let python = Python { executable: PathBuf::from(&job.python), log };
         let rewards = graph
             .rewards
             .iter()
-            .map(|r| Pool::start(r, base, Path::new(&job.python)))
+            .map(|r| Pool::start(r, base, &python))
             .collect::<Result<Vec<_>>>()?;
         let scheduled = step_load(graph)
-            .map_or(0, |(table, batch)| iterations(graph.schedule, tables[table].rows, batch));
+            .map_or(0, |(table, batch)| iterations(graph.schedule, tables[table].rows(), batch));
         let record = Record::open(Path::new(&job.out))?;
         let tokens = tokenizers(job)?;
         let config = |(model, dir): (&graph::Model, &String)| Config::load(Path::new(dir)).map_err(|f| f.at(model.span));
@@ -161,8 +163,8 @@ impl<'a> Context<'a> {
                 continue;
             };
             let Some(table) = self.table_of(*prompt) else { continue };
-            let count = self.tables[table].rows.min(CHECKED_ROWS);
-            let pass = self.begin_over(table, (0..count).collect());
+            let count = self.tables[table].rows().min(CHECKED_ROWS);
+            let pass = self.begin_over(table, (0..count).collect())?;
             let prompts = self.encode_prompts(*model, *prompt, *chat, &pass)?;
             self.check_room(node, &prompts, &pass.rows)?;
         }
@@ -194,17 +196,17 @@ impl<'a> Context<'a> {
     }
 
     /// A pass over rows of one data set, its columns loaded.
-    fn begin_over(&mut self, table: usize, rows: Vec<usize>) -> Pass {
+    fn begin_over(&mut self, table: usize, rows: Vec<usize>) -> Result<Pass> {
         let graph = &self.job.graph;
         let mut pass = self.begin(0, rows);
         for id in graph.dag.order() {
             if let NodeKind::Load { data, axis, columns } = &graph.dag.node(id).kind
                 && data.0 as usize == table
             {
-                pass.load(&self.tables[table], *axis, columns);
+                pass.load(&self.tables[table], *axis, columns)?;
             }
         }
-        pass
+        Ok(pass)
     }
 }
 

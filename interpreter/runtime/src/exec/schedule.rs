@@ -4,7 +4,7 @@ use rlhf_lang::graph::{AxisSize, Graph, NodeKind, Schedule, Scope};
 
 use super::context::Context;
 use crate::data;
-use crate::fault::{Fault, Result};
+use crate::fault::Result;
 
 /// The data set and the batch of the step: (data index, rows an iteration).
 pub fn step_load(graph: &Graph) -> Option<(usize, usize)> {
@@ -22,7 +22,7 @@ pub fn step_load(graph: &Graph) -> Option<(usize, usize)> {
 pub fn iterations(schedule: Schedule, rows: usize, batch: usize) -> usize {
     match schedule {
         Schedule::Iterations(n) => n,
-        Schedule::Epochs(epochs) => epochs * (rows / batch.max(1)),
+        Schedule::Epochs(epochs) => epochs * data::batches(rows, batch),
     }
 }
 
@@ -30,14 +30,11 @@ impl Context<'_> {
     /// The rows of the step's data set in an iteration, from 1.
     pub fn step_rows(&self, iteration: usize) -> Result<Vec<usize>> {
         let Some((table, batch)) = step_load(&self.job.graph) else { return Ok(vec![]) };
-        let data = &self.job.graph.data[table];
-        let rows = self.tables[table].rows;
-        if rows < batch {
-            let message = format!("`{}` has {rows} rows, which cannot fill one batch of {batch}", data.path);
-            return Err(Fault::code("D314", message).at(data.path_span).help("lower the batch or add rows"));
-        }
-        let (epoch, index) = ((iteration - 1) / (rows / batch), (iteration - 1) % (rows / batch));
-        Ok(data::batch_rows(self.job.seed, epoch, rows, batch, index))
+        let rows = self.tables[table].rows();
+        let batches = data::batches(rows, batch).max(1);
+        let (epoch, index) = ((iteration - 1) / batches, (iteration - 1) % batches);
+        let place = self.job.graph.data[table].path_span;
+        data::batch_rows(self.job.seed, epoch as u64, rows, batch, index).map_err(|f| f.at(place))
     }
 
     /// The rows of an evaluation: all of its data set, or the first `n` of `[B: n]`.
@@ -48,7 +45,7 @@ impl Context<'_> {
             _ => None,
         });
         let Some((table, size)) = load else { return vec![] };
-        let rows = self.tables[table].rows;
+        let rows = self.tables[table].rows();
         match size {
             AxisSize::Fixed(n) => (0..n.min(rows)).collect(),
             _ => (0..rows).collect(),

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use rlhf_kernels::philox;
 use rlhf_lang::graph::{ForwardOutput, Graph, Node, NodeKind, Scope, Train, ValueId};
 use rlhf_plan::launch::Event;
 use tch::{Kind, Tensor};
@@ -196,7 +197,7 @@ impl Context<'_> {
         let mut updates: Vec<Update> = vec![];
         for epoch in 0..train.epochs {
             let order = if train.shuffle && size < prompts {
-                data::permutation(self.job.seed, &node.name, pass.iteration, epoch, prompts)
+                data::permutation(&[self.job.seed, philox::hash(&node.name), pass.iteration as u64, epoch as u64], prompts)
             } else {
                 (0..prompts).collect()
             };

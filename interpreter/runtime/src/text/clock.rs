@@ -3,11 +3,27 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 const DAYS: [&str; 7] = [
-    "Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
 ];
 
 /// The current time in UTC by a `strftime` format: `%d %m %b %B %y %Y %H %M %S %a %A %j %%`, and a
@@ -90,9 +106,15 @@ mod tests {
 
     #[test]
     fn dates_are_written_as_strftime_writes_them() {
-        assert_eq!(at(0, "%A %d %B %Y, %H:%M:%S"), "Thursday 01 January 1970, 00:00:00");
+        assert_eq!(
+            at(0, "%A %d %B %Y, %H:%M:%S"),
+            "Thursday 01 January 1970, 00:00:00"
+        );
         assert_eq!(at(951_782_400, "%d %b %Y"), "29 Feb 2000");
-        assert_eq!(at(1_735_689_599, "%-d/%m/%y day %j at 100%%"), "31/12/24 day 366 at 100%");
+        assert_eq!(
+            at(1_735_689_599, "%-d/%m/%y day %j at 100%%"),
+            "31/12/24 day 366 at 100%"
+        );
         assert_eq!(at(1_735_689_600, "%a %Y-%m-%d %q"), "Wed 2025-01-01 %q");
     }
 }

@@ -49,10 +49,14 @@ impl Template {
         environment.set_lstrip_blocks(true);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_formatter(python_form);
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-        environment.add_function("raise_exception", |message: String| -> std::result::Result<Value, Error> {
-            Err(Error::new(ErrorKind::InvalidOperation, message))
-        });
+        environment
+            .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment.add_function(
+            "raise_exception",
+            |message: String| -> std::result::Result<Value, Error> {
+                Err(Error::new(ErrorKind::InvalidOperation, message))
+            },
+        );
         environment.add_function("strftime_now", |format: String| clock::now(&format));
         environment.add_filter("tojson", to_json);
         for (name, token) in special {
@@ -90,7 +94,11 @@ fn without_generation_marks(source: &str) -> String {
     let marks = Regex::new(r"\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}").expect("a valid pattern");
     marks
         .replace_all(source, |found: &regex::Captures| {
-            let word = if found.get(2).is_some() { "endif" } else { "if true" };
+            let word = if found.get(2).is_some() {
+                "endif"
+            } else {
+                "if true"
+            };
             format!("{{%{} {word} {}%}}", &found[1], &found[3])
         })
         .into_owned()
@@ -145,7 +153,11 @@ impl Formatter for Spaced {
         writer: &mut W,
         first: bool,
     ) -> std::io::Result<()> {
-        if first { Ok(()) } else { writer.write_all(b", ") }
+        if first {
+            Ok(())
+        } else {
+            writer.write_all(b", ")
+        }
     }
 
     fn begin_object_key<W: ?Sized + std::io::Write>(
@@ -153,7 +165,11 @@ impl Formatter for Spaced {
         writer: &mut W,
         first: bool,
     ) -> std::io::Result<()> {
-        if first { Ok(()) } else { writer.write_all(b", ") }
+        if first {
+            Ok(())
+        } else {
+            writer.write_all(b", ")
+        }
     }
 
     fn begin_object_value<W: ?Sized + std::io::Write>(
