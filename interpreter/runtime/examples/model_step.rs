@@ -61,11 +61,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let score = model.score(&rows, 1.0, false).logp;
         let scored = start.read();
         let start = Watch::start();
-        let live = LivePass::forward(&mut model, &rows, 1.0, false);
+        let live = LivePass::forward(&model, &rows, 1.0, false);
         let forward = start.read();
         let off = (live.logp() - &score).abs().max().double_value(&[]);
         let start = Watch::start();
-        live.backward(&(score.ones_like() * -1e-3), None);
+        live.backward(&mut model, &(score.ones_like() * -1e-3), None);
         let backward = start.read();
         let start = Watch::start();
         let norm = adamw.step(&mut model, 1e-6, Some(1.0));
