@@ -9,6 +9,7 @@ use std::ops::Range;
 use rlhf_kernels::philox;
 use rlhf_lang::graph::{ForwardOutput, Graph, Node, NodeKind, Scope, Train, ValueId};
 use rlhf_plan::launch::Event;
+use rlhf_plan::memory::MICRO_TOKENS;
 use tch::{Kind, Tensor};
 
 use super::calls::{Drawn, Pass};
@@ -239,9 +240,6 @@ impl Context<'_> {
         Ok(())
     }
 }
-
-/// Tokens of one packed pass: what the memory estimate allows for.
-pub const MICRO_TOKENS: usize = 2048;
 
 /// How far the mean importance ratio may be from 1 before the first update.
 const RATIO_DRIFT: f64 = 0.03;
