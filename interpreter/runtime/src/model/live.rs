@@ -87,12 +87,7 @@ pub struct LivePass {
 
 impl LivePass {
     /// Runs the model over the rows. `temperature` 0 reads as 1.
-    pub fn forward(
-        model: &Model,
-        rows: &Rows,
-        temperature: f64,
-        want_entropy: bool,
-    ) -> Self {
+    pub fn forward(model: &Model, rows: &Rows, temperature: f64, want_entropy: bool) -> Self {
         let packed = Packed::rows(rows);
         let body = Body::new(&model.config, &packed);
         let (stream, tape) = body.forward_taped(&model.weights);

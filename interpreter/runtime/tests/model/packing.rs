@@ -107,8 +107,11 @@ fn micro_batches_gather_the_whole_batchs_gradient() -> Outcome {
             let part = rows.select_prompts(start..start + size);
             let from = offsets[start * rows.group] as i64;
             let part_weights = weights.narrow(0, from, part.tokens() as i64);
-            LivePass::forward(&f.model, &part, TEMPERATURE, false)
-                .backward(&mut f.model, &part_weights, None);
+            LivePass::forward(&f.model, &part, TEMPERATURE, false).backward(
+                &mut f.model,
+                &part_weights,
+                None,
+            );
         }
         gradients.push(f.model.gradient().ok_or("there is a gradient")?.copy());
     }

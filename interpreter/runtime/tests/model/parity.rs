@@ -34,7 +34,11 @@ fn gradients_of_every_weight_equal_autograds() -> Outcome {
     for name in FIXTURES {
         let mut f = fixture(name)?;
         let live = LivePass::forward(&f.model, &f.rows, TEMPERATURE, true);
-        live.backward(&mut f.model, &f.expected["weight"], Some(&f.expected["weight_entropy"]));
+        live.backward(
+            &mut f.model,
+            &f.expected["weight"],
+            Some(&f.expected["weight_entropy"]),
+        );
         let gradient = f.model.gradient().ok_or("there is a gradient")?;
         for parameter in &f.model.layout().parameters {
             let expected = &f.expected[&format!("grad.{}", parameter.name)];
@@ -52,7 +56,11 @@ fn two_clipped_adamw_steps_equal_pytorchs() -> Outcome {
         let mut adamw = AdamW::new(&f.model, (0.9, 0.95), 1e-4, 0.1);
         for step in 0..2 {
             let live = LivePass::forward(&f.model, &f.rows, TEMPERATURE, true);
-            live.backward(&mut f.model, &f.expected["weight"], Some(&f.expected["weight_entropy"]));
+            live.backward(
+                &mut f.model,
+                &f.expected["weight"],
+                Some(&f.expected["weight_entropy"]),
+            );
             let norm = adamw.step(&mut f.model, 1e-3, Some(1.0));
             if step == 0 {
                 let expected = f.expected["norm"].double_value(&[0]);

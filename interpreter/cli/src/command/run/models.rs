@@ -13,7 +13,6 @@ use crate::machine;
 use crate::outcome::{Outcome, Stop};
 use crate::terminal::number;
 
-
 /// The directory of every model's checkpoint, in the graph's order.
 pub fn checkpoints(graph: &Graph, folder: &Path, say: &dyn Fn(&str)) -> Outcome<Vec<PathBuf>> {
     let mut directories: Vec<PathBuf> = vec![];
