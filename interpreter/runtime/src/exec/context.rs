@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rlhf_kernels::parallel;
 use rlhf_lang::diag::Level;
 use rlhf_lang::graph::{self, Dtype, ExprRef, Graph, ModelKind, NodeKind, Op};
 use rlhf_plan::launch::{Event, Job};
@@ -53,6 +54,7 @@ impl<'a> Context<'a> {
     pub fn prepare(job: &'a Job, emit: Emit<'a>, stop: Arc<AtomicBool>) -> Result<Self> {
         let graph = &job.graph;
         tch::set_num_threads(job.threads.max(1) as i32);
+        parallel::set_threads(job.threads.max(1)).map_err(Fault::new)?;
         let base = Path::new(&job.base);
         let tables = graph
             .data
