@@ -38,6 +38,16 @@ fn statement(broken: &str) -> String {
 /// The message; marked when there is not exactly one, or the good neighbours are lost.
 fn said(text: &str, diagnostics: &[Diagnostic], kept: bool, tree: &str) -> String {
     let said = messages(text, diagnostics);
+    for fix in diagnostics.iter().filter_map(|d| d.fix.as_ref()) {
+        let mut mended = text.to_string();
+        for (span, replacement) in fix.edits.iter().rev() {
+            mended.replace_range(span.range(), replacement);
+        }
+        let left = parse(FileId(0), &mended).1;
+        if !left.is_empty() {
+            return format!("UNEXPECTED after the fix: {}", messages(&mended, &left));
+        }
+    }
     match (diagnostics.len(), kept) {
         (1, true) => said,
         (count, _) => format!("UNEXPECTED: {count} messages\n{said}\n{tree}"),
@@ -206,7 +216,8 @@ fn broken_statements() {
             "r = x then y",
             "r = x else y",
             "3 = r",
-            ") = 3",
+            ")",
+            "train policy, {\n    minimize x\n  }",
         ],
     );
     insta::assert_snapshot!(said);

@@ -110,7 +110,11 @@ impl Prepared {
             }
         });
         let train = train.expect("the program trains");
-        let mut env = Env { iteration: 1.0, iterations: 1.0, ..Env::default() };
+        let mut env = Env {
+            iteration: 1.0,
+            iterations: 1.0,
+            ..Env::default()
+        };
         let rollout = graph.rollout(train.forwards[0].rollout).clone();
         let group = rollout.group.expect("the program has a group");
         env.shapes.set(rollout.rows, fixture.prompts.len());

@@ -249,11 +249,13 @@ fn unsafe_code_is_in_the_kernels_alone() {
 
 #[test]
 fn every_diagnostic_code_has_a_page() {
-    let pages: BTreeSet<String> = std::fs::read_dir(root().join("lang/src/lint"))
-        .expect("the pages are there")
+    let folders = ["lang/src/lint", "interpreter/cli/src/pages"];
+    let pages: BTreeSet<String> = folders
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(root().join(folder)).expect("the pages are there"))
         .flatten()
-        .filter_map(|e| e.file_name().into_string().ok())
-        .filter(|name| name.ends_with(".md"))
+        .filter_map(|e| Some(e.file_name().into_string().ok()?.to_uppercase()))
+        .filter(|name| name.ends_with(".MD"))
         .collect();
     let mut missing = BTreeMap::new();
     for (path, text) in sources() {

@@ -10,6 +10,7 @@ mod launch;
 mod machine;
 mod outcome;
 mod output;
+mod pages;
 mod program;
 mod report;
 mod rundir;

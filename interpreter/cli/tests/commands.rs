@@ -227,6 +227,12 @@ fn explain_prints_a_page() {
     let scene = Scene::new();
     let ran = scene.rlhf(&["explain", "e010"]);
     assert!(
+        scene
+            .rlhf(&["explain", "D301"])
+            .out
+            .contains("missing-column")
+    );
+    assert!(
         ran.code == 0 && ran.out.contains("E010"),
         "{}{}",
         ran.out,

@@ -74,6 +74,8 @@ pub fn estimate(graph: &Graph, shapes: &[ModelShape], dtype: Dtype, micro: u64) 
     memory
 }
 
+/// Tokens of one packed pass of training or scoring.
+pub const MICRO_TOKENS: usize = 2048;
 /// Rows decoded at once when a data set is evaluated whole.
 const DECODING_ROWS: u64 = 256;
 

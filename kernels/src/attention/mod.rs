@@ -133,9 +133,10 @@ pub fn attend(cache: &Cache, layer: usize, queries: &[f32], places: &[Place], ou
     for_each(places.len().div_ceil(LANES) * kv_heads, |item| {
         let (p, head) = (item / kv_heads, item % kv_heads);
         let mut work = Work::new(shared, dim);
-        for r in p * LANES..places.len().min((p + 1) * LANES) {
+        let rows = places.iter().enumerate().skip(p * LANES).take(LANES);
+        for (r, place) in rows {
             let first = r * width + head * shared * dim;
-            let spans = places[r].context.into_iter().chain([places[r].own]);
+            let spans = place.context.into_iter().chain([place.own]);
             work.attend(
                 cache,
                 layer,

@@ -135,9 +135,11 @@ impl Reader<'_, '_> {
         if opening == Some(Opening::Train) {
             return self.train(a, limit, level, braces, body);
         }
+        let same_line = (a + 1..limit)
+            .take_while(|i| !self.tokens.begins_line(*i))
+            .last();
         if opening.is_none()
-            && let Some(open) = self.body_open(a, limit)
-            && !(a + 1..=open).any(|i| self.tokens.begins_line(i))
+            && let Some(open) = same_line.filter(|last| self.tokens.at(*last) == "{")
         {
             return self.unknown_block(a, open, limit, level, braces, body);
         }

@@ -14,6 +14,7 @@ fn error(span: Span, message: impl Into<String>) -> Diagnostic {
 /// The known mistake behind a failure, if it is one.
 pub(crate) fn find(tokens: &Tokens, failure: &Failure) -> Option<Diagnostic> {
     lexical(tokens, failure)
+        .or_else(|| comma_before_block(tokens, failure))
         .or_else(|| foreign_word(tokens, failure))
         .or_else(|| equals_sign(tokens, failure))
         .or_else(|| brackets(tokens, failure))
@@ -296,6 +297,19 @@ fn comma(tokens: &Tokens, failure: &Failure) -> Option<Diagnostic> {
             .label(tokens.span(open, open + 1), "in here")
             .fix(title, edits),
     )
+}
+
+/// `train m, { … }`
+fn comma_before_block(tokens: &Tokens, failure: &Failure) -> Option<Diagnostic> {
+    let heads = [Piece::Train, Piece::Step, Piece::Eval, Piece::Place];
+    if !heads.contains(&failure.piece) {
+        return None;
+    }
+    let stray = |i: &usize| tokens.at(*i) == "," && tokens.at(i + 1) == "{";
+    let i = (failure.a..failure.at).find(stray)?;
+    let here = tokens.span(i, i + 1);
+    let message = "no `,` stands before the `{` of a block";
+    Some(error(here, message).fix("remove it", vec![(here, String::new())]))
 }
 
 /// The last opener of `a..at` that is still open at `at`.

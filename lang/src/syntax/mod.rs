@@ -1,6 +1,6 @@
 //! Text to tree.
 //!
-//! [`parse`] never fails and never stops at a mistake: the text becomes tokens, the tokens are cut
+//! [`parse()`] never fails and never stops at a mistake: the text becomes tokens, the tokens are cut
 //! into items and statements, and each piece is parsed alone. A piece that does not parse gives one
 //! diagnostic and a `Bad` node.
 

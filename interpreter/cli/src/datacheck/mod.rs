@@ -7,7 +7,7 @@ mod rows;
 use std::path::Path;
 
 use rlhf_lang::diag::Diagnostic;
-use rlhf_lang::graph::{AxisSize, Data, Graph, NodeKind};
+use rlhf_lang::graph::{AxisSize, Data, Graph, NodeKind, Reward, RewardSource};
 use rlhf_lang::source::Sources;
 
 use crate::program;
@@ -46,13 +46,29 @@ pub fn check(
             Err(diagnostic) => found.push(*diagnostic),
         }
     }
+    let rewards = graph.rewards.iter();
+    found.extend(rewards.filter_map(|r| unresolvable(r, folder)));
     found
 }
 
+/// D312: the script of a reward is not there. What is in it, only Python knows.
+fn unresolvable(reward: &Reward, folder: &Path) -> Option<Diagnostic> {
+    let RewardSource::Python { file, span, .. } = &reward.source;
+    if program::find(folder, file).is_some() {
+        return None;
+    }
+    let d = Diagnostic::error("D312", *span, format!("there is no file `{file}`"));
+    Some(elsewhere(d, file, folder))
+}
+
 fn missing(data: &Data, folder: &Path) -> Diagnostic {
-    let here = program::within(folder, &data.path);
     let d = Diagnostic::error("", data.path_span, format!("no file `{}`", data.path));
-    match program::nearest(&here) {
+    elsewhere(d, &data.path, folder)
+}
+
+/// Offers the nearest name, or says where the file was looked for.
+fn elsewhere(d: Diagnostic, path: &str, folder: &Path) -> Diagnostic {
+    match program::nearest(&program::within(folder, path)) {
         Some(near) => d.help(format!("a similar name is there: `{}`", near.display())),
         None => d.help(format!(
             "looked in the program's folder (`{}`) and in the working directory",

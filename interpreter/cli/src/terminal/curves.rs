@@ -169,7 +169,10 @@ fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     if gap > 1e-12 * high.abs().max(low.abs()) && gap > 0.0 {
         return (low, high);
     }
-    let half = (high.abs() * 0.1).max(0.5);
+    let half = match high.abs() {
+        0.0 => 0.5,
+        size => size * 0.1,
+    };
     (low - half, high + half)
 }
 

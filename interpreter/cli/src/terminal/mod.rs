@@ -179,6 +179,7 @@ impl Terminal {
             self.say(&table.row(&report, self.iterations, width));
         }
         self.bar.set_position(report.iteration as u64);
+        self.bar.set_message("");
         self.history.call = None;
         self.history.steps.push(report);
         // Iterations cost about the same: their mean tells the time left better than a moving rate.
@@ -186,8 +187,11 @@ impl Terminal {
         let position = self.history.steps.last().map_or(0, |r| r.iteration);
         let left = self.iterations.saturating_sub(position) as f64;
         let left = left * self.start.elapsed().as_secs_f64() / ran as f64;
-        self.bar
-            .set_prefix(format!("{} left · ", number::duration(left)));
+        let left = match left < 60.0 {
+            true => format!("{left:.0} s"),
+            false => number::duration(left),
+        };
+        self.bar.set_prefix(format!("{left} left  "));
     }
 
     /// What a script gets of an event.

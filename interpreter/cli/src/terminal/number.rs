@@ -1,17 +1,19 @@
 //! Numbers, durations and sizes in as few characters as they are read with.
 
-/// Four significant digits; very small and very large numbers with an exponent.
+/// Four significant digits, three of a number below 0.01; very small and very large numbers with an
+/// exponent.
 pub fn number(x: f64) -> String {
     let size = x.abs();
     if x == 0.0 {
         return "0".into();
     }
-    if !(1e-4..1e7).contains(&size) {
+    if !(1e-3..1e7).contains(&size) {
         let text = format!("{x:.2e}");
         return text.replace(".00e", "e");
     }
-    let digits = 3 - size.log10().floor() as i32;
-    let text = format!("{x:.*}", digits.clamp(0, 4) as usize);
+    let significant = if size < 0.01 { 2 } else { 3 };
+    let decimals = significant - size.log10().floor() as i32;
+    let text = format!("{x:.*}", decimals.clamp(0, 5) as usize);
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').into(),
         false => text,
@@ -58,13 +60,15 @@ mod tests {
 
     #[test]
     fn numbers_keep_four_digits() {
-        let shown: Vec<String> = [0.0, 0.5, 0.123456, -1.0, 21.34, 12345.6, 1.234e-5, 2e9]
-            .map(number)
-            .into();
+        let shown: Vec<String> = [
+            0.0, 0.5, 0.123456, 0.0012345, -1.0, 21.34, 12345.6, 1.234e-4, 2e9,
+        ]
+        .map(number)
+        .into();
         assert_eq!(
             shown,
             [
-                "0", "0.5", "0.1235", "-1", "21.34", "12346", "1.23e-5", "2e9"
+                "0", "0.5", "0.1235", "0.00123", "-1", "21.34", "12346", "1.23e-4", "2e9"
             ]
         );
     }

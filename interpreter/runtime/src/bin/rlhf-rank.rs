@@ -10,16 +10,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rlhf_lang::graph::ValueId;
 use rlhf_plan::launch::{EvalJob, Event, Job};
-use rlhf_runtime::fault::{Fault, Result};
 use rlhf_runtime::eval::{self, EvalRequest};
 use rlhf_runtime::exec;
+use rlhf_runtime::fault::{Fault, Result};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+    let outcome = match args
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
         ["run", path] => read(path).and_then(|job: Job| exec::run(&job, &mut emit, &stop_flag())),
         ["eval", path] => read(path).and_then(|job: EvalJob| evaluate(job)),
-        _ => Err(Fault::new("usage: rlhf-rank run JOB.json | rlhf-rank eval JOB.json")),
+        _ => Err(Fault::new(
+            "usage: rlhf-rank run JOB.json | rlhf-rank eval JOB.json",
+        )),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -31,16 +38,31 @@ fn main() -> ExitCode {
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &str) -> Result<T> {
-    let text = std::fs::read_to_string(path).map_err(|e| Fault::new(format!("cannot read `{path}`: {e}")))?;
-    serde_json::from_str(&text).map_err(|e| Fault::new(format!("`{path}` is not a job of this version: {e}")))
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Fault::new(format!("cannot read `{path}`: {e}")))?;
+    serde_json::from_str(&text)
+        .map_err(|e| Fault::new(format!("`{path}` is not a job of this version: {e}")))
 }
 
 fn evaluate(job: EvalJob) -> Result<()> {
-    let inputs = job.inputs.into_iter().enumerate().map(|(i, json)| (ValueId(i as u32), json)).collect();
-    let request = EvalRequest { graph: job.graph, root: job.root, inputs, grad: job.grad };
+    let inputs = job
+        .inputs
+        .into_iter()
+        .enumerate()
+        .map(|(i, json)| (ValueId(i as u32), json))
+        .collect();
+    let request = EvalRequest {
+        graph: job.graph,
+        root: job.root,
+        inputs,
+        grad: job.grad,
+    };
     let mut answer = eval::run(&request)?;
     let grad = answer.get_mut("grad").map(serde_json::Value::take);
-    emit(Event::Value { value: answer["value"].take(), grad });
+    emit(Event::Value {
+        value: answer["value"].take(),
+        grad,
+    });
     Ok(())
 }
 

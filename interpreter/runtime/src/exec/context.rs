@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rlhf_kernels::parallel;
 use rlhf_lang::diag::Level;
 use rlhf_lang::graph::{self, Dtype, ExprRef, Graph, ModelKind, NodeKind, Op};
 use rlhf_plan::launch::{Event, Job};
@@ -53,21 +54,37 @@ impl<'a> Context<'a> {
     pub fn prepare(job: &'a Job, emit: Emit<'a>, stop: Arc<AtomicBool>) -> Result<Self> {
         let graph = &job.graph;
         tch::set_num_threads(job.threads.max(1) as i32);
+        parallel::set_threads(job.threads.max(1)).map_err(Fault::new)?;
         let base = Path::new(&job.base);
-        let tables = graph.data.iter().map(|d| data::load(d, base)).collect::<Result<Vec<_>>>()?;
+        let tables = graph
+            .data
+            .iter()
+            .map(|d| data::load(d, base))
+            .collect::<Result<Vec<_>>>()?;
         let log = Some(Path::new(&job.out).join("rewards.log"));
-        let python = Python { executable: PathBuf::from(&job.python), log };
+        let python = Python {
+            executable: PathBuf::from(&job.python),
+            log,
+        };
         let rewards = graph
             .rewards
             .iter()
             .map(|r| Pool::start(r, base, &python))
             .collect::<Result<Vec<_>>>()?;
-        let scheduled = step_load(graph)
-            .map_or(0, |(table, batch)| iterations(graph.schedule, tables[table].rows(), batch));
+        let scheduled = step_load(graph).map_or(0, |(table, batch)| {
+            iterations(graph.schedule, tables[table].rows(), batch)
+        });
         let record = Record::open(Path::new(&job.out))?;
         let tokens = tokenizers(job)?;
-        let config = |(model, dir): (&graph::Model, &String)| Config::load(Path::new(dir)).map_err(|f| f.at(model.span));
-        let configs = graph.models.iter().zip(&job.checkpoints).map(config).collect::<Result<Vec<_>>>()?;
+        let config = |(model, dir): (&graph::Model, &String)| {
+            Config::load(Path::new(dir)).map_err(|f| f.at(model.span))
+        };
+        let configs = graph
+            .models
+            .iter()
+            .zip(&job.checkpoints)
+            .map(config)
+            .collect::<Result<Vec<_>>>()?;
         let mut context = Context {
             job,
             emit,
@@ -114,8 +131,13 @@ impl<'a> Context<'a> {
         for (index, model) in self.job.graph.models.iter().enumerate() {
             if self.optimizers[index].is_some() {
                 let source = Path::new(&self.job.checkpoints[index]);
-                let path = self.record.checkpoint(&model.name, &self.models[index], source)?;
-                (self.emit)(Event::Saved { iteration, path: path.display().to_string() });
+                let path = self
+                    .record
+                    .checkpoint(&model.name, &self.models[index], source)?;
+                (self.emit)(Event::Saved {
+                    iteration,
+                    path: path.display().to_string(),
+                });
             }
         }
         Ok(())
@@ -132,20 +154,29 @@ impl<'a> Context<'a> {
         for (index, declared) in self.job.graph.models.iter().enumerate() {
             let model = match &declared.kind {
                 ModelKind::Causal { checkpoint, span } => {
-                    (self.emit)(Event::Note { text: format!("loading {} from {checkpoint}", declared.name) });
+                    (self.emit)(Event::Note {
+                        text: format!("loading {} from {checkpoint}", declared.name),
+                    });
                     let dtype = match declared.dtype.unwrap_or(self.job.dtype) {
                         Dtype::F32 => model::Dtype::F32,
                         Dtype::Bf16 => model::Dtype::Bf16,
                     };
-                    Model::load(Path::new(&self.job.checkpoints[index]), dtype).map_err(|f| f.at(*span))?
+                    Model::load(Path::new(&self.job.checkpoints[index]), dtype)
+                        .map_err(|f| f.at(*span))?
                 }
                 // Models are declared in order, so the origin is loaded.
                 ModelKind::Frozen(origin) => self.models[origin.0 as usize].snapshot(),
             };
             let trained = is_trained(&self.job.graph, index);
-            self.optimizers.push(declared.optim.as_ref().filter(|_| trained).map(|optim| {
-                AdamW::new(&model, (optim.beta1, optim.beta2), optim.eps, optim.weight_decay)
-            }));
+            self.optimizers
+                .push(declared.optim.as_ref().filter(|_| trained).map(|optim| {
+                    AdamW::new(
+                        &model,
+                        (optim.beta1, optim.beta2),
+                        optim.eps,
+                        optim.weight_decay,
+                    )
+                }));
             self.models.push(model);
         }
         Ok(())
@@ -157,12 +188,24 @@ impl<'a> Context<'a> {
         let graph = &self.job.graph;
         for id in graph.dag.order() {
             let node = graph.dag.node(id);
-            let (NodeKind::Generate { model, prompt, chat, .. } | NodeKind::Answer { model, prompt, chat, .. }) =
-                &node.kind
+            let (NodeKind::Generate {
+                model,
+                prompt,
+                chat,
+                ..
+            }
+            | NodeKind::Answer {
+                model,
+                prompt,
+                chat,
+                ..
+            }) = &node.kind
             else {
                 continue;
             };
-            let Some(table) = self.table_of(*prompt) else { continue };
+            let Some(table) = self.table_of(*prompt) else {
+                continue;
+            };
             let count = self.tables[table].rows().min(CHECKED_ROWS);
             let pass = self.begin_over(table, (0..count).collect())?;
             let prompts = self.encode_prompts(*model, *prompt, *chat, &pass)?;
@@ -200,7 +243,11 @@ impl<'a> Context<'a> {
         let graph = &self.job.graph;
         let mut pass = self.begin(0, rows);
         for id in graph.dag.order() {
-            if let NodeKind::Load { data, axis, columns } = &graph.dag.node(id).kind
+            if let NodeKind::Load {
+                data,
+                axis,
+                columns,
+            } = &graph.dag.node(id).kind
                 && data.0 as usize == table
             {
                 pass.load(&self.tables[table], *axis, columns)?;

@@ -27,7 +27,10 @@ pub type Emit<'a> = &'a mut dyn FnMut(Event);
 /// saved. Writes `metrics.jsonl`, `samples.jsonl` and the trained models into the run directory.
 pub fn run(job: &Job, emit: Emit, stop: &Arc<AtomicBool>) -> Result<()> {
     let mut context = Context::prepare(job, emit, stop.clone())?;
-    (context.emit)(Event::Ready { iterations: context.last, done: 0 });
+    (context.emit)(Event::Ready {
+        iterations: context.last,
+        done: 0,
+    });
     let mut done = 0;
     context.evaluations(0)?;
     for iteration in 1..=context.last {
@@ -41,7 +44,11 @@ pub fn run(job: &Job, emit: Emit, stop: &Arc<AtomicBool>) -> Result<()> {
     }
     context.save(done)?;
     let stopped = stop.load(Ordering::SeqCst);
-    (context.emit)(Event::Done { iteration: done, stopped, peak_memory: peak_memory() });
+    (context.emit)(Event::Done {
+        iteration: done,
+        stopped,
+        peak_memory: peak_memory(),
+    });
     Ok(())
 }
 
@@ -71,7 +78,10 @@ impl Context<'_> {
     /// Runs the evaluations that are due at an iteration; true when there was one. All of them run
     /// before the first iteration and after the last.
     fn evaluations(&mut self, iteration: usize) -> Result<bool> {
-        let mut report = Report { iteration, ..Report::default() };
+        let mut report = Report {
+            iteration,
+            ..Report::default()
+        };
         let mut ran = false;
         for index in 0..self.job.graph.evals.len() {
             let eval = &self.job.graph.evals[index];
@@ -109,6 +119,8 @@ impl Context<'_> {
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|l| l.split_whitespace().next()).and_then(|n| n.parse::<u64>().ok());
+    let kilobytes = line
+        .and_then(|l| l.split_whitespace().next())
+        .and_then(|n| n.parse::<u64>().ok());
     kilobytes.unwrap_or(0) * 1024
 }

@@ -46,9 +46,17 @@ impl Record {
     pub fn open(out: &Path) -> Result<Self> {
         let append = |name: &str| {
             let path = out.join(name);
-            OpenOptions::new().create(true).append(true).open(&path).map_err(|e| cannot_write(&path, &e))
+            OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(&path)
+                .map_err(|e| cannot_write(&path, &e))
         };
-        Ok(Record { out: out.to_path_buf(), metrics: append("metrics.jsonl")?, samples: append("samples.jsonl")? })
+        Ok(Record {
+            out: out.to_path_buf(),
+            metrics: append("metrics.jsonl")?,
+            samples: append("samples.jsonl")?,
+        })
     }
 
     /// Appends a line to `metrics.jsonl`. `kind` is `step` or `eval`.
@@ -59,7 +67,11 @@ impl Record {
             #[serde(flatten)]
             report: &'a Report,
         }
-        append(&mut self.metrics, &self.out.join("metrics.jsonl"), &Line { kind, report })
+        append(
+            &mut self.metrics,
+            &self.out.join("metrics.jsonl"),
+            &Line { kind, report },
+        )
     }
 
     /// Appends a line to `samples.jsonl`.
@@ -77,9 +89,19 @@ impl Record {
         if let Err(fault) = written {
             // The unfinished directory would only take the space that is missing.
             let _ = fs::remove_dir_all(&fresh);
-            let kept = if place.exists() { "the earlier checkpoint is still there" } else { "there is no earlier one" };
-            let message = format!("cannot save `{}`: {}; {kept}", place.display(), fault.diagnostic.message);
-            return Err(Fault::new(message).help("free some space, or choose another place with `--out`"));
+            let kept = if place.exists() {
+                "the earlier checkpoint is still there"
+            } else {
+                "there is no earlier one"
+            };
+            let message = format!(
+                "cannot save `{}`: {}; {kept}",
+                place.display(),
+                fault.diagnostic.message
+            );
+            return Err(
+                Fault::new(message).help("free some space, or choose another place with `--out`")
+            );
         }
         let swap = || -> std::io::Result<()> {
             if old.exists() {
@@ -90,7 +112,11 @@ impl Record {
             }
             fs::rename(&fresh, &place)?;
             File::open(&self.out)?.sync_all()?;
-            if old.exists() { fs::remove_dir_all(&old) } else { Ok(()) }
+            if old.exists() {
+                fs::remove_dir_all(&old)
+            } else {
+                Ok(())
+            }
         };
         swap().map_err(|e| cannot_write(&place, &e))?;
         Ok(place)
@@ -133,7 +159,8 @@ fn write_checkpoint(dir: &Path, model: &Model, source: &Path) -> Result<()> {
 fn write_config(dir: &Path, model: &Model, source: &Path) -> Result<()> {
     let from = source.join("config.json");
     let text = fs::read_to_string(&from)?;
-    let not_json = |e: serde_json::Error| Fault::new(format!("`{}` is not JSON: {e}", from.display()));
+    let not_json =
+        |e: serde_json::Error| Fault::new(format!("`{}` is not JSON: {e}", from.display()));
     let mut config: serde_json::Value = serde_json::from_str(&text).map_err(not_json)?;
     let dtype = match model.dtype() {
         Dtype::F32 => "float32",
@@ -141,11 +168,19 @@ fn write_config(dir: &Path, model: &Model, source: &Path) -> Result<()> {
     };
     if let Some(entries) = config.as_object_mut() {
         // transformers 5 writes `dtype`, earlier ones `torch_dtype`.
-        let key = if entries.contains_key("torch_dtype") { "torch_dtype" } else { "dtype" };
+        let key = if entries.contains_key("torch_dtype") {
+            "torch_dtype"
+        } else {
+            "dtype"
+        };
         entries.insert(key.into(), dtype.into());
     }
     let mut file = File::create(dir.join("config.json"))?;
-    file.write_all(serde_json::to_string_pretty(&config).map_err(not_json)?.as_bytes())?;
+    file.write_all(
+        serde_json::to_string_pretty(&config)
+            .map_err(not_json)?
+            .as_bytes(),
+    )?;
     file.sync_all()?;
     Ok(())
 }
@@ -153,7 +188,8 @@ fn write_config(dir: &Path, model: &Model, source: &Path) -> Result<()> {
 fn append(file: &mut File, path: &Path, line: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_string(line).map_err(|e| Fault::new(e.to_string()))?;
     text.push('\n');
-    file.write_all(text.as_bytes()).map_err(|e| cannot_write(path, &e))
+    file.write_all(text.as_bytes())
+        .map_err(|e| cannot_write(path, &e))
 }
 
 fn cannot_write(path: &Path, e: &std::io::Error) -> Fault {

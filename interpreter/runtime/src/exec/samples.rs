@@ -15,8 +15,15 @@ impl Context<'_> {
         let job = self.job;
         for id in job.graph.order(Scope::Step) {
             let node = job.graph.dag.node(id);
-            let NodeKind::Generate { prompt, rollout, .. } = &node.kind else { continue };
-            let Some(drawn) = pass.rollouts.get(rollout) else { continue };
+            let NodeKind::Generate {
+                prompt, rollout, ..
+            } = &node.kind
+            else {
+                continue;
+            };
+            let Some(drawn) = pass.rollouts.get(rollout) else {
+                continue;
+            };
             let prompts = self.prompt_texts(*prompt, pass)?;
             let rewards = rewards(&job.graph, *rollout, pass)?;
             for (r, text) in drawn.texts.iter().enumerate().take(SAMPLES) {
@@ -28,7 +35,11 @@ impl Context<'_> {
                     prompt: prompts[r / drawn.rows.group].clone(),
                     response: text,
                     finished: drawn.finished[r],
-                    reward: rewards.as_ref().and_then(|all| all.get(r)).copied().filter(|x| x.is_finite()),
+                    reward: rewards
+                        .as_ref()
+                        .and_then(|all| all.get(r))
+                        .copied()
+                        .filter(|x| x.is_finite()),
                 })?;
             }
         }
@@ -54,18 +65,28 @@ impl Context<'_> {
 /// reward, else the first number bound to every response.
 fn rewards(graph: &Graph, rollout: RolloutId, pass: &Pass) -> Result<Option<Vec<f64>>> {
     let declared = graph.rollout(rollout);
-    let axes: Vec<_> = std::iter::once(declared.rows).chain(declared.group).collect();
+    let axes: Vec<_> = std::iter::once(declared.rows)
+        .chain(declared.group)
+        .collect();
     let fits = |value: &ValueId| {
         graph.value(*value).ty.axes == axes
-            && pass.env.values.get(value).is_some_and(|v| matches!(v.data, Data::Num(_) | Data::Bool(_)))
+            && pass
+                .env
+                .values
+                .get(value)
+                .is_some_and(|v| matches!(v.data, Data::Num(_) | Data::Bool(_)))
     };
-    let logged = graph.metrics.iter().find(|m| m.name == "reward").and_then(|m| match graph.expr(m.expr) {
-        e if matches!(e.op, Op::Reduce { .. }) => match graph.expr(e.args[0]).op {
-            Op::Value(value) => Some(value),
+    let logged = graph
+        .metrics
+        .iter()
+        .find(|m| m.name == "reward")
+        .and_then(|m| match graph.expr(m.expr) {
+            e if matches!(e.op, Op::Reduce { .. }) => match graph.expr(e.args[0]).op {
+                Op::Value(value) => Some(value),
+                _ => None,
+            },
             _ => None,
-        },
-        _ => None,
-    });
+        });
     let bound = || {
         let nodes = graph.order(Scope::Step);
         let kinds = || nodes.iter().map(|id| &graph.dag.node(*id).kind);
@@ -80,6 +101,8 @@ fn rewards(graph: &Graph, rollout: RolloutId, pass: &Pass) -> Result<Option<Vec<
             })
         })
     };
-    let Some(value) = logged.filter(fits).or_else(bound) else { return Ok(None) };
+    let Some(value) = logged.filter(fits).or_else(bound) else {
+        return Ok(None);
+    };
     pass.env.values.get(&value).map(|v| v.numbers()).transpose()
 }

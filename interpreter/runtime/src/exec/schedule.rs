@@ -8,13 +8,16 @@ use crate::fault::Result;
 
 /// The data set and the batch of the step: (data index, rows an iteration).
 pub fn step_load(graph: &Graph) -> Option<(usize, usize)> {
-    graph.order(Scope::Step).into_iter().find_map(|id| match &graph.dag.node(id).kind {
-        NodeKind::Load { data, axis, .. } => match graph.axis(*axis).size {
-            AxisSize::Fixed(batch) => Some((data.0 as usize, batch)),
+    graph
+        .order(Scope::Step)
+        .into_iter()
+        .find_map(|id| match &graph.dag.node(id).kind {
+            NodeKind::Load { data, axis, .. } => match graph.axis(*axis).size {
+                AxisSize::Fixed(batch) => Some((data.0 as usize, batch)),
+                _ => None,
+            },
             _ => None,
-        },
-        _ => None,
-    })
+        })
 }
 
 /// Iterations of a whole run over `rows` rows in batches of `batch`; an epoch's incomplete last batch
@@ -29,7 +32,9 @@ pub fn iterations(schedule: Schedule, rows: usize, batch: usize) -> usize {
 impl Context<'_> {
     /// The rows of the step's data set in an iteration, from 1.
     pub fn step_rows(&self, iteration: usize) -> Result<Vec<usize>> {
-        let Some((table, batch)) = step_load(&self.job.graph) else { return Ok(vec![]) };
+        let Some((table, batch)) = step_load(&self.job.graph) else {
+            return Ok(vec![]);
+        };
         let rows = self.tables[table].rows();
         let batches = data::batches(rows, batch).max(1);
         let (epoch, index) = ((iteration - 1) / batches, (iteration - 1) % batches);
@@ -40,11 +45,18 @@ impl Context<'_> {
     /// The rows of an evaluation: all of its data set, or the first `n` of `[B: n]`.
     pub fn eval_rows(&self, eval: usize) -> Vec<usize> {
         let graph = &self.job.graph;
-        let load = graph.order(Scope::Eval(eval as u32)).into_iter().find_map(|id| match &graph.dag.node(id).kind {
-            NodeKind::Load { data, axis, .. } => Some((data.0 as usize, graph.axis(*axis).size)),
-            _ => None,
-        });
-        let Some((table, size)) = load else { return vec![] };
+        let load = graph
+            .order(Scope::Eval(eval as u32))
+            .into_iter()
+            .find_map(|id| match &graph.dag.node(id).kind {
+                NodeKind::Load { data, axis, .. } => {
+                    Some((data.0 as usize, graph.axis(*axis).size))
+                }
+                _ => None,
+            });
+        let Some((table, size)) = load else {
+            return vec![];
+        };
         let rows = self.tables[table].rows();
         match size {
             AxisSize::Fixed(n) => (0..n.min(rows)).collect(),

@@ -9,6 +9,7 @@ use std::ops::Range;
 use rlhf_kernels::philox;
 use rlhf_lang::graph::{ForwardOutput, Graph, Node, NodeKind, Scope, Train, ValueId};
 use rlhf_plan::launch::Event;
+use rlhf_plan::memory::MICRO_TOKENS;
 use tch::{Kind, Tensor};
 
 use super::calls::{Drawn, Pass};
@@ -56,10 +57,16 @@ pub fn update(
     step: Step,
     micro_tokens: usize,
 ) -> Result<Update> {
-    let cuts: Vec<Vec<Range<usize>>> = drawn.iter().map(|d| micro_batches(d, micro_tokens)).collect();
-    let single = train.forwards.len() == 1 && cuts[0].len() <= 1;
-    let entropy: Vec<bool> =
-        train.forwards.iter().map(|f| f.outputs.iter().any(|(o, _)| *o == ForwardOutput::Entropy)).collect();
+    let cuts: Vec<Vec<Range<usize>>> = drawn
+        .iter()
+        .map(|d| micro_batches(d, micro_tokens))
+        .collect();
+    let single = cuts.iter().all(|c| c.len() <= 1);
+    let entropy: Vec<bool> = train
+        .forwards
+        .iter()
+        .map(|f| f.outputs.iter().any(|(o, _)| *o == ForwardOutput::Entropy))
+        .collect();
 
     // With one micro-batch the pass that scores is the pass that is differentiated.
     let mut open: Vec<Option<LivePass>> = vec![];
@@ -76,8 +83,13 @@ pub fn update(
             let scores = model.score(rows, forward.temperature, entropy[index]);
             (scores.logp, scores.entropy)
         };
-        if ratio.is_none() && drawn[index].own(graph, train.model, forward.temperature) && rows.tokens() > 0 {
-            let drift = (logp.to_kind(Kind::Double) - drawn[index].logp.to_kind(Kind::Double)).exp().mean(None);
+        if ratio.is_none()
+            && drawn[index].own(graph, train.model, forward.temperature)
+            && rows.tokens() > 0
+        {
+            let drift = (logp.to_kind(Kind::Double) - drawn[index].logp.to_kind(Kind::Double))
+                .exp()
+                .mean(None);
             ratio = Some(drift.double_value(&[]));
         }
         for (output, value) in &forward.outputs {
@@ -86,7 +98,10 @@ pub fn update(
                 // Asked for above whenever an output needs it.
                 ForwardOutput::Entropy => spread.as_ref().unwrap_or(&logp),
             };
-            let leaf = numbers.detach().to_kind(Kind::Double).set_requires_grad(true);
+            let leaf = numbers
+                .detach()
+                .to_kind(Kind::Double)
+                .set_requires_grad(true);
             let axes = graph.value(*value).ty.axes.clone();
             env.values.insert(*value, Value::num(axes, &leaf));
             leaves.push((index, *output, leaf));
@@ -95,7 +110,11 @@ pub fn update(
 
     let loss = expr::eval(graph, train.loss, env)?.tensor()?;
     let metrics = tch::no_grad(|| {
-        train.metrics.iter().map(|m| expr::eval(graph, m.expr, env)?.as_f64()).collect::<Result<Vec<f64>>>()
+        train
+            .metrics
+            .iter()
+            .map(|m| expr::eval(graph, m.expr, env)?.as_f64())
+            .collect::<Result<Vec<f64>>>()
     })?;
     let total = loss.double_value(&[]);
     if !total.is_finite() {
@@ -105,31 +124,49 @@ pub fn update(
     let gradients = gradients(&loss, &leaves);
     for (index, forward) in train.forwards.iter().enumerate() {
         let of = |what| {
-            let found = leaves.iter().zip(&gradients).find(|((i, output, _), _)| *i == index && *output == what);
+            let found = leaves
+                .iter()
+                .zip(&gradients)
+                .find(|((i, output, _), _)| *i == index && *output == what);
             found.map(|(_, gradient)| gradient.to_kind(Kind::Float))
         };
         let rows = &drawn[index].rows;
         let zeros = || Tensor::zeros([rows.tokens() as i64], (Kind::Float, tch::Device::Cpu));
-        let (dlogp, dentropy) = (of(ForwardOutput::Logp).unwrap_or_else(zeros), of(ForwardOutput::Entropy));
+        let (dlogp, dentropy) = (
+            of(ForwardOutput::Logp).unwrap_or_else(zeros),
+            of(ForwardOutput::Entropy),
+        );
         if let Some(live) = open.get_mut(index).and_then(Option::take) {
-            live.backward(&dlogp, dentropy.as_ref());
+            live.backward(model, &dlogp, dentropy.as_ref());
             continue;
         }
         let offsets = rows.offsets();
         for cut in &cuts[index] {
             let part = rows.select_prompts(cut.clone());
-            let (lo, hi) = (offsets[cut.start * rows.group], offsets[cut.end * rows.group]);
+            let (lo, hi) = (
+                offsets[cut.start * rows.group],
+                offsets[cut.end * rows.group],
+            );
             let slice = |t: &Tensor| t.narrow(0, lo as i64, (hi - lo) as i64);
             let live = LivePass::forward(model, &part, forward.temperature, entropy[index]);
-            live.backward(&slice(&dlogp), dentropy.as_ref().map(slice).as_ref());
+            live.backward(model, &slice(&dlogp), dentropy.as_ref().map(slice).as_ref());
         }
     }
     let grad_norm = step.optimizer.step(model, step.lr, step.clip_norm);
     if !grad_norm.is_finite() {
-        let message = format!("the gradient of `train {}` became {grad_norm}", graph.model(train.model).name);
-        return Err(Fault::code("R401", message).help("lower the learning rate or set `clip` in `adamw(…)`"));
+        let message = format!(
+            "the gradient of `train {}` became {grad_norm}",
+            graph.model(train.model).name
+        );
+        return Err(Fault::code("R401", message)
+            .help("lower the learning rate or set `clip` in `adamw(…)`"));
     }
-    Ok(Update { loss: total, grad_norm, metrics, ratio })
+    Ok(Update {
+        loss: total,
+        grad_norm,
+        metrics,
+        ratio,
+    })
 }
 
 /// d loss / d leaf for every leaf; zero for one the loss does not reach.
@@ -141,7 +178,11 @@ fn gradients(loss: &Tensor, leaves: &[(usize, ForwardOutput, Tensor)]) -> Vec<Te
         .iter()
         .map(|(_, _, leaf)| {
             let grad = leaf.grad();
-            if grad.defined() { grad } else { leaf.zeros_like() }
+            if grad.defined() {
+                grad
+            } else {
+                leaf.zeros_like()
+            }
         })
         .collect()
 }
@@ -169,12 +210,26 @@ fn micro_batches(drawn: &Drawn, budget: usize) -> Vec<Range<usize>> {
 /// Names the first leaf number that is not finite, or else the loss alone.
 fn not_finite(graph: &Graph, train: &Train, env: &Env, loss: f64) -> Fault {
     let name = &graph.model(train.model).name;
-    let outputs = train.forwards.iter().flat_map(|f| &f.outputs).map(|(_, value)| *value);
+    let outputs = train
+        .forwards
+        .iter()
+        .flat_map(|f| &f.outputs)
+        .map(|(_, value)| *value);
     let place = outputs.into_iter().find_map(|value: ValueId| {
-        let found = expr::first_non_finite(env.values.get(&value)?, graph, &env.shapes).ok().flatten()?;
-        Some(format!(": `{}` is {} at {}", graph.value(value).name, found.number, found.place))
+        let found = expr::first_non_finite(env.values.get(&value)?, graph, &env.shapes)
+            .ok()
+            .flatten()?;
+        Some(format!(
+            ": `{}` is {} at {}",
+            graph.value(value).name,
+            found.number,
+            found.place
+        ))
     });
-    let message = format!("the loss of `train {name}` became {loss}{}", place.unwrap_or_default());
+    let message = format!(
+        "the loss of `train {name}` became {loss}{}",
+        place.unwrap_or_default()
+    );
     Fault::code("R401", message)
         .at(graph.expr(train.loss).span)
         .help("a division by a standard deviation of 0, an `exp` of a large difference or a learning rate that is too high are the usual causes")
@@ -188,7 +243,10 @@ impl Context<'_> {
         let name = graph.models[index].name.clone();
         let optim = graph.models[index].optim.clone();
         let Some(optim) = optim else {
-            return Err(Fault::new(format!("`{name}` has no `optim`, so it cannot be trained")).at(node.span));
+            return Err(
+                Fault::new(format!("`{name}` has no `optim`, so it cannot be trained"))
+                    .at(node.span),
+            );
         };
         let lr = expr::eval(graph, optim.lr, &pass.env)?.as_f64()?;
         let prompts = pass.rows.len();
@@ -197,7 +255,15 @@ impl Context<'_> {
         let mut updates: Vec<Update> = vec![];
         for epoch in 0..train.epochs {
             let order = if train.shuffle && size < prompts {
-                data::permutation(&[self.job.seed, philox::hash(&node.name), pass.iteration as u64, epoch as u64], prompts)
+                data::permutation(
+                    &[
+                        self.job.seed,
+                        philox::hash(&node.name),
+                        pass.iteration as u64,
+                        epoch as u64,
+                    ],
+                    prompts,
+                )
             } else {
                 (0..prompts).collect()
             };
@@ -213,8 +279,14 @@ impl Context<'_> {
                 });
                 let (mut env, drawn) = pass.minibatch(graph, train, minibatch)?;
                 let model = &mut self.models[index];
-                let Some(optimizer) = self.optimizers[index].as_mut() else { continue };
-                let step = Step { optimizer, lr, clip_norm: optim.clip_norm };
+                let Some(optimizer) = self.optimizers[index].as_mut() else {
+                    continue;
+                };
+                let step = Step {
+                    optimizer,
+                    lr,
+                    clip_norm: optim.clip_norm,
+                };
                 let done = update(graph, train, &mut env, &drawn, model, step, MICRO_TOKENS)
                     .map_err(|f| at_iteration(f, pass.iteration).at(node.span))?;
                 if updates.is_empty()
@@ -231,17 +303,17 @@ impl Context<'_> {
             (!finite.is_empty()).then(|| finite.iter().sum::<f64>() / finite.len() as f64)
         };
         for (i, metric) in train.metrics.iter().enumerate() {
-            pass.metrics.insert(metric.name.clone(), mean(&|u| u.metrics[i]));
+            pass.metrics
+                .insert(metric.name.clone(), mean(&|u| u.metrics[i]));
         }
-        pass.late_metrics.insert(format!("{name}.loss"), mean(&|u| u.loss));
-        pass.late_metrics.insert(format!("{name}.grad_norm"), mean(&|u| u.grad_norm));
+        pass.late_metrics
+            .insert(format!("{name}.loss"), mean(&|u| u.loss));
+        pass.late_metrics
+            .insert(format!("{name}.grad_norm"), mean(&|u| u.grad_norm));
         pass.late_metrics.insert(format!("{name}.lr"), Some(lr));
         Ok(())
     }
 }
-
-/// Tokens of one packed pass: what the memory estimate allows for.
-pub const MICRO_TOKENS: usize = 2048;
 
 /// How far the mean importance ratio may be from 1 before the first update.
 const RATIO_DRIFT: f64 = 0.03;
@@ -251,7 +323,9 @@ fn ratio_drift(train: &Train, ratio: f64) -> Fault {
         "before the first update the importance ratio averages {ratio:.3}; sampling and scoring disagree"
     );
     let span = train.forwards.first().map(|f| f.span).unwrap_or_default();
-    Fault::code("R404", message).at(span).help("`dtype: f32` samples and scores with the same rounding")
+    Fault::code("R404", message)
+        .at(span)
+        .help("`dtype: f32` samples and scores with the same rounding")
 }
 
 fn at_iteration(mut fault: Fault, iteration: usize) -> Fault {
@@ -266,7 +340,12 @@ impl Drawn {
         graph.dag.order().any(|id| {
             let node = graph.dag.node(id);
             match &node.kind {
-                NodeKind::Generate { model: sampler, sampling, rollout, .. } => {
+                NodeKind::Generate {
+                    model: sampler,
+                    sampling,
+                    rollout,
+                    ..
+                } => {
                     node.scope == Scope::Step
                         && *rollout == self.rollout
                         && *sampler == model

@@ -5,7 +5,7 @@ use tch::{Kind, Tensor};
 use super::{Dtype, Model};
 
 /// Elements updated together: the four arrays of one piece stay in cache between operators.
-const PIECE: i64 = 1 << 17;
+const PIECE: i64 = 1 << 16;
 
 /// Moments in f32, and f32 master weights where the model's own are narrower.
 ///
@@ -73,8 +73,10 @@ impl AdamW {
         }
         let _ = first.lerp_(grad, 1.0 - beta1);
         let _ = second.lerp_(&grad.square(), 1.0 - beta2);
-        let spread = (second.sqrt() / bias2.sqrt()).g_add_scalar_(self.eps);
-        let _ = weights.g_sub_(&((first / spread) * (lr / bias1)));
+        let mut spread = second.sqrt();
+        let _ = spread.g_div_scalar_(bias2.sqrt()).g_add_scalar_(self.eps);
+        let mut change = first / spread;
+        let _ = weights.g_sub_(&change.g_mul_scalar_(lr / bias1));
     }
 }
 

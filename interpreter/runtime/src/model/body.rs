@@ -66,9 +66,9 @@ impl Body {
         weights.layers.iter().fold(embedded, |x, layer| {
             let (qkv, _) = self.projected(layer, &x);
             let attended = self.attention.forward(&qkv);
-            let middle = x + linear(&attended, &layer.o, layer.o_bias.as_ref());
+            let middle = linear(&attended, &layer.o, layer.o_bias.as_ref()).g_add_(&x);
             let (gate_up, _) = self.widened(layer, &middle);
-            middle + linear(&gated(&gate_up), &layer.down, layer.down_bias.as_ref())
+            linear(&gated(&gate_up), &layer.down, layer.down_bias.as_ref()).g_add_(&middle)
         })
     }
 
@@ -79,9 +79,10 @@ impl Body {
         for layer in &weights.layers {
             let (qkv, inverse_input) = self.projected(layer, &x);
             let (attended, kept) = self.attention.forward_kept(&qkv);
-            let middle = &x + linear(&attended, &layer.o, layer.o_bias.as_ref());
+            let middle = linear(&attended, &layer.o, layer.o_bias.as_ref()).g_add_(&x);
             let (gate_up, inverse_middle) = self.widened(layer, &middle);
-            let output = &middle + linear(&gated(&gate_up), &layer.down, layer.down_bias.as_ref());
+            let output =
+                linear(&gated(&gate_up), &layer.down, layer.down_bias.as_ref()).g_add_(&middle);
             layers.push(Activations {
                 input: x,
                 inverse_input,
@@ -141,7 +142,7 @@ impl Body {
         kept: &Activations,
         grad: &mut Tensor,
     ) {
-        let (d_gate_up, activated) = gated_backward(&kept.gate_up, &grad.mm(&layer.down));
+        let (d_gate_up, activated) = gated_backward(&kept.gate_up, grad.mm(&layer.down));
         linear_backward(&activated, grad, &mut grads.down, grads.down_bias.as_mut());
         let normed = rms_norm(&kept.middle, &kept.inverse_middle, &layer.post_norm);
         linear_backward(
@@ -155,7 +156,7 @@ impl Body {
             &kept.middle,
             &kept.inverse_middle,
             &layer.post_norm,
-            &d_normed,
+            d_normed,
             grad,
             &mut grads.post_norm,
         );
@@ -180,7 +181,7 @@ impl Body {
             &kept.input,
             &kept.inverse_input,
             &layer.input_norm,
-            &d_normed,
+            d_normed,
             grad,
             &mut grads.input_norm,
         );

@@ -75,8 +75,7 @@ fn portions(rows: &Rows) -> Vec<std::ops::Range<usize>> {
 /// them comes back through [`LivePass::backward`], which computes each chunk's logits again and adds
 /// to [`Model::gradient`]. Rows cut into several passes give the gradient of the whole.
 #[derive(Debug)]
-pub struct LivePass<'m> {
-    model: &'m mut Model,
+pub struct LivePass {
     temperature: f64,
     packed: Packed,
     body: Body,
@@ -86,14 +85,9 @@ pub struct LivePass<'m> {
     scores: Scores,
 }
 
-impl<'m> LivePass<'m> {
+impl LivePass {
     /// Runs the model over the rows. `temperature` 0 reads as 1.
-    pub fn forward(
-        model: &'m mut Model,
-        rows: &Rows,
-        temperature: f64,
-        want_entropy: bool,
-    ) -> Self {
+    pub fn forward(model: &Model, rows: &Rows, temperature: f64, want_entropy: bool) -> Self {
         let packed = Packed::rows(rows);
         let body = Body::new(&model.config, &packed);
         let (stream, tape) = body.forward_taped(&model.weights);
@@ -101,7 +95,6 @@ impl<'m> LivePass<'m> {
         let (hidden, _) = model.last_norm(&stream);
         let scores = head(model, temperature).forward(&hidden, &packed.targets, want_entropy);
         LivePass {
-            model,
             temperature,
             packed,
             body,
@@ -121,14 +114,14 @@ impl<'m> LivePass<'m> {
         self.scores.entropy.as_ref().map(Tensor::shallow_clone)
     }
 
-    /// Adds to the model's gradient, given the loss's gradient with respect to each log-probability
+    /// Adds to the gradient of `model`, which must be as it was in the forward pass, given the loss's gradient with respect to each log-probability
     /// and each entropy, both `[tokens]`. `d_entropy` counts only where entropy was asked for.
-    pub fn backward(self, d_logp: &Tensor, d_entropy: Option<&Tensor>) {
+    pub fn backward(self, model: &mut Model, d_logp: &Tensor, d_entropy: Option<&Tensor>) {
         if self.packed.is_empty() {
             return;
         }
-        let mut grads = self.model.gradient_views();
-        let model: &Model = self.model;
+        let mut grads = model.gradient_views();
+        let model: &Model = model;
         let d_logp = d_logp.to_kind(Kind::Float);
         let d_entropy = d_entropy.map(|d| d.to_kind(Kind::Float));
         let entropy = self.scores.entropy.as_ref().zip(d_entropy.as_ref());
@@ -145,7 +138,7 @@ impl<'m> LivePass<'m> {
             &self.stream,
             &inverse,
             &model.weights.norm,
-            &d_hidden,
+            d_hidden,
             &mut d_predicting,
             &mut grads.norm,
         );

@@ -72,7 +72,7 @@ fn packed_rows_score_as_plain_sequences() -> Outcome {
                 "{}",
                 apart(&scored, &expected)
             );
-            let live = LivePass::forward(&mut f.model, rows, TEMPERATURE, false);
+            let live = LivePass::forward(&f.model, rows, TEMPERATURE, false);
             assert!(apart(&live.logp(), &expected) < 2e-4);
         }
     }
@@ -84,11 +84,11 @@ fn rows_without_a_token_score_nothing_and_have_no_gradient() -> Outcome {
     let mut f = fixture("qwen2")?;
     let rows = rows(&[4, 2], 2, &[0, 0, 0, 0]);
     assert_eq!(f.model.score(&rows, 1.0, true).logp.size(), [0]);
-    let live = LivePass::forward(&mut f.model, &rows, 1.0, true);
+    let live = LivePass::forward(&f.model, &rows, 1.0, true);
     assert_eq!(live.logp().size(), [0]);
     assert_eq!(live.entropy().ok_or("asked for")?.size(), [0]);
     let none = Tensor::empty([0], (Kind::Float, tch::Device::Cpu));
-    live.backward(&none, Some(&none));
+    live.backward(&mut f.model, &none, Some(&none));
     assert!(f.model.gradient().is_none());
     Ok(())
 }
@@ -107,8 +107,11 @@ fn micro_batches_gather_the_whole_batchs_gradient() -> Outcome {
             let part = rows.select_prompts(start..start + size);
             let from = offsets[start * rows.group] as i64;
             let part_weights = weights.narrow(0, from, part.tokens() as i64);
-            LivePass::forward(&mut f.model, &part, TEMPERATURE, false)
-                .backward(&part_weights, None);
+            LivePass::forward(&f.model, &part, TEMPERATURE, false).backward(
+                &mut f.model,
+                &part_weights,
+                None,
+            );
         }
         gradients.push(f.model.gradient().ok_or("there is a gradient")?.copy());
     }
@@ -125,7 +128,7 @@ fn the_gradient_is_the_slope_of_the_scores() -> Outcome {
     let rows = rows(&[260], 2, &[290, 6]);
     let mut f = fixture("llama-tied-gqa")?;
     let d_logp = Tensor::randn([rows.tokens() as i64], tch::kind::FLOAT_CPU) / 100.0;
-    LivePass::forward(&mut f.model, &rows, 1.0, false).backward(&d_logp, None);
+    LivePass::forward(&f.model, &rows, 1.0, false).backward(&mut f.model, &d_logp, None);
     let gradient = f.model.gradient().ok_or("there is a gradient")?.copy();
     let direction = &gradient / gradient.norm();
     let loss = |model: &Model| {

@@ -33,8 +33,12 @@ fn scores_at_a_temperature_equal_transformers() -> Outcome {
 fn gradients_of_every_weight_equal_autograds() -> Outcome {
     for name in FIXTURES {
         let mut f = fixture(name)?;
-        let live = LivePass::forward(&mut f.model, &f.rows, TEMPERATURE, true);
-        live.backward(&f.expected["weight"], Some(&f.expected["weight_entropy"]));
+        let live = LivePass::forward(&f.model, &f.rows, TEMPERATURE, true);
+        live.backward(
+            &mut f.model,
+            &f.expected["weight"],
+            Some(&f.expected["weight_entropy"]),
+        );
         let gradient = f.model.gradient().ok_or("there is a gradient")?;
         for parameter in &f.model.layout().parameters {
             let expected = &f.expected[&format!("grad.{}", parameter.name)];
@@ -51,8 +55,12 @@ fn two_clipped_adamw_steps_equal_pytorchs() -> Outcome {
         let mut f = fixture(name)?;
         let mut adamw = AdamW::new(&f.model, (0.9, 0.95), 1e-4, 0.1);
         for step in 0..2 {
-            let live = LivePass::forward(&mut f.model, &f.rows, TEMPERATURE, true);
-            live.backward(&f.expected["weight"], Some(&f.expected["weight_entropy"]));
+            let live = LivePass::forward(&f.model, &f.rows, TEMPERATURE, true);
+            live.backward(
+                &mut f.model,
+                &f.expected["weight"],
+                Some(&f.expected["weight_entropy"]),
+            );
             let norm = adamw.step(&mut f.model, 1e-3, Some(1.0));
             if step == 0 {
                 let expected = f.expected["norm"].double_value(&[0]);
@@ -81,8 +89,8 @@ fn bf16_follows_f32_and_its_master_weights_gather_small_steps() -> Outcome {
     );
     assert!(off < 0.2, "{off}");
     let weight = &f.expected["weight"];
-    LivePass::forward(&mut f.model, &f.rows, 1.0, false).backward(weight, None);
-    LivePass::forward(&mut half, &f.rows, 1.0, false).backward(weight, None);
+    LivePass::forward(&f.model, &f.rows, 1.0, false).backward(&mut f.model, weight, None);
+    LivePass::forward(&half, &f.rows, 1.0, false).backward(&mut half, weight, None);
     let (a, b) = (
         half.gradient().ok_or("none")?,
         f.model.gradient().ok_or("none")?,

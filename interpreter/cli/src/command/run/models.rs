@@ -5,16 +5,13 @@ use std::path::{Path, PathBuf};
 use rlhf_lang::diag::Diagnostic;
 use rlhf_lang::graph::{AxisSize, Dtype, Graph, ModelKind, NodeKind};
 use rlhf_lang::source::Span;
-use rlhf_plan::memory::{self, Memory};
+use rlhf_plan::memory::{self, MICRO_TOKENS, Memory};
 use rlhf_plan::shape::ModelShape;
 
 use crate::hub;
 use crate::machine;
 use crate::outcome::{Outcome, Stop};
 use crate::terminal::number;
-
-/// Tokens of one packed pass, for the estimate of what a pass holds.
-const PASS: u64 = 2048;
 
 /// The directory of every model's checkpoint, in the graph's order.
 pub fn checkpoints(graph: &Graph, folder: &Path, say: &dyn Fn(&str)) -> Outcome<Vec<PathBuf>> {
@@ -45,7 +42,7 @@ pub fn plan(
         .zip(checkpoints)
         .map(|(model, dir)| shape(dir, model.span))
         .collect::<Outcome<_>>()?;
-    let need = memory::estimate(graph, &shapes, dtype, PASS);
+    let need = memory::estimate(graph, &shapes, dtype, MICRO_TOKENS as u64);
     let available = machine::available_memory();
     if let Some(available) = available.filter(|a| need.total() > *a) {
         return Err(too_large(graph, &need, available).into());
