@@ -113,9 +113,13 @@ impl Scene {
         ran(output.expect("rlhf starts"))
     }
 
-    /// Runs `rlhf run WORDS` and expects it to succeed.
+    /// Runs `rlhf run WORDS` and expects it to succeed. One thread unless the words say otherwise: on a
+    /// tiny model the threads of several tests only wait for each other.
     pub fn train(&self, words: &[&str]) -> Ran {
-        let words: Vec<&str> = ["run"].iter().chain(words).copied().collect();
+        let mut words: Vec<&str> = ["run"].iter().chain(words).copied().collect();
+        if !words.contains(&"--threads") {
+            words.extend(["--threads", "1"]);
+        }
         let ran = self.rlhf(&words);
         assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
         ran

@@ -11,7 +11,7 @@ step over sums[B: 2], iterations: 1 {
   roll = generate(policy, chat(question), temperature: 1)[G: 2, T: ..4]
   r    = if contains(roll.text, answer) then 1 else 0
   train policy {
-    minimize -mean(mean((r - 0.5) * logp(policy, roll), T), [B, G])
+    minimize -mean(mean((r - clip) * logp(policy, roll), T), [B, G])
   }
   log reward: mean(r)
 }
@@ -25,7 +25,7 @@ fn scene() -> Scene {
 
 /// Runs the program and expects exit code 1 and all `words` in what is said.
 fn fails(scene: &Scene, arguments: &[&str], words: &[&str]) {
-    let all: Vec<&str> = ["run", "p.rlhf", "--out", "run"]
+    let all: Vec<&str> = ["run", "p.rlhf", "--threads", "1", "--out", "run"]
         .iter()
         .chain(arguments)
         .copied()
@@ -94,17 +94,29 @@ fn a_param_without_a_value_is_asked_for() {
 
 #[test]
 fn a_misspelt_param_gets_the_nearest_name() {
-    fails(&scene(), &["clpi=0.1"], &["no param `clpi`", "`clip`"]);
+    fails(
+        &scene(),
+        &["clpi=0.1"],
+        &["no parameter `clpi`", "similar: `clip: float in 0..1"],
+    );
 }
 
 #[test]
 fn a_param_out_of_range_shows_the_range() {
-    fails(&scene(), &["clip=3"], &["`clip`", "3", "0..1", "p.rlhf:2"]);
+    fails(
+        &scene(),
+        &["clip=3"],
+        &["`clip=3` is outside `0..1`", "p.rlhf:2:"],
+    );
 }
 
 #[test]
 fn a_param_of_another_type_shows_its_type() {
-    fails(&scene(), &["clip=wide"], &["`clip`", "wide", "float"]);
+    fails(
+        &scene(),
+        &["clip=wide"],
+        &["`clip=wide` is not a number", "p.rlhf:2:7"],
+    );
 }
 
 #[test]
@@ -160,12 +172,20 @@ fn an_empty_data_set_is_refused() {
 #[test]
 fn a_data_file_that_is_not_there_is_named() {
     let scene = edited("sums.jsonl", "summs.jsonl");
-    fails(&scene, &[], &["summs.jsonl", "p.rlhf:3:"]);
+    fails(
+        &scene,
+        &[],
+        &["no file `summs.jsonl`", "`sums.jsonl`", "p.rlhf:3:"],
+    );
 }
 
 #[test]
 fn a_checkpoint_that_is_not_there_is_named() {
-    fails(&scene(), &["base=./modle"], &["modle"]);
+    fails(
+        &scene(),
+        &["base=./modle"],
+        &["no directory `./modle`", "`./model`", "p.rlhf:4:"],
+    );
 }
 
 #[test]
@@ -236,7 +256,11 @@ fn a_chat_without_a_template_is_refused() {
         let config = c.tokenizer_config.as_object_mut().expect("an object");
         config.remove("chat_template");
     });
-    fails(&scene, &[], &["chat template", "p.rlhf:6:"]);
+    fails(
+        &scene,
+        &[],
+        &["needs a chat template and this checkpoint has none"],
+    );
 }
 
 #[test]
@@ -250,7 +274,7 @@ fn prompt_and_response_beyond_the_positions_are_refused_before_training() {
 fn a_reward_script_that_is_not_there_is_named() {
     let scene = with_reward("", "");
     std::fs::remove_file(scene.path("reward.py")).expect("it was there");
-    fails(&scene, &[], &["reward.py", "p.rlhf:5:"]);
+    fails(&scene, &[], &["no file `reward.py`", "p.rlhf:5:"]);
 }
 
 #[test]

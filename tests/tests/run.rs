@@ -38,7 +38,8 @@ step over sums[B: batch], iterations: 3 {
 
 eval every 2 over held {
   best = generate(policy, chat(question), temperature: 0)[T: ..8]
-  log accuracy: mean(if last_number(best.text) == number(answer) then 1 else 0)
+  log accuracy: mean(if last_number(best.text) == number(answer) then 1 else 0),
+    confidence: mean(best.logp)
 }
 "#;
 
@@ -168,7 +169,7 @@ fn a_seed_fixes_every_number_and_another_seed_gives_other_samples() {
 }
 
 #[test]
-fn the_number_of_threads_does_not_change_the_first_samples() {
+fn the_number_of_threads_does_not_change_the_samples() {
     let scene = grpo();
     for threads in ["1", "2"] {
         scene.train(&["grpo.rlhf", "--threads", threads, "--out", threads]);
@@ -350,7 +351,15 @@ fn an_interrupt_ends_a_run_in_order_with_the_checkpoint_saved() {
         "long.rlhf",
         &GRPO.replace("iterations: 3", "iterations: 100000"),
     );
-    let mut run = scene.start(&["run", "long.rlhf", "--json", "--out", "run"]);
+    let mut run = scene.start(&[
+        "run",
+        "long.rlhf",
+        "--threads",
+        "1",
+        "--json",
+        "--out",
+        "run",
+    ]);
     run.wait_for(|line| line.contains("\"event\":\"iteration\""));
     run.interrupt();
     let ran = run.end();
