@@ -63,7 +63,7 @@ fn packed_rows_score_as_plain_sequences() -> Outcome {
         rows(&[300, 2], 2, &[20, 3, 280, 4]),
     ];
     for name in ["llama-tied-gqa", "llama3-scaled-sharded"] {
-        let mut f = fixture(name)?;
+        let f = fixture(name)?;
         for rows in &cases {
             let expected = plain(&f.model, rows);
             let scored = f.model.score(rows, TEMPERATURE, false).logp;
