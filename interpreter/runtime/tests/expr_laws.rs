@@ -60,7 +60,7 @@ fn world(seed: u64) -> World {
         .iter()
         .map(|row| row[0].clone())
         .collect();
-    let h: Json = ragged(&vec![vec![rows]])[0][0].clone();
+    let h: Json = ragged(&[vec![rows]])[0][0].clone();
     let words: Vec<Vec<u64>> = (0..rows).map(|i| vec![(i * 2 + seed) % 4]).collect();
     let u: Json = ragged(&words)
         .as_array()
