@@ -157,7 +157,7 @@ fn a_malformed_row_is_shown_with_its_file_and_line() {
 }
 
 #[test]
-fn a_malformed_row_far_down_is_found_before_training() {
+fn a_row_of_another_type_far_down_is_found_before_training() {
     let scene = scene();
     let rows = "{\"question\": \"1 + 1 =\", \"answer\": \"2\"}\n".repeat(300);
     scene.write("sums.jsonl", &(rows + "{\"question\": 4}\n"));
