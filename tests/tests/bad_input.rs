@@ -1,6 +1,8 @@
 //! Mistakes of a program, its data, its checkpoint and its reward script: each is said in a line that
 //! names what is wrong, where, and what would work.
 
+use std::process::Command;
+
 use rlhf_tests::{Checkpoint, Scene};
 
 const PROGRAM: &str = r#"param base: checkpoint = "./model"
@@ -155,7 +157,7 @@ fn a_malformed_row_is_shown_with_its_file_and_line() {
 }
 
 #[test]
-fn a_malformed_row_far_down_is_found_before_training() {
+fn a_row_of_another_type_far_down_is_found_before_training() {
     let scene = scene();
     let rows = "{\"question\": \"1 + 1 =\", \"answer\": \"2\"}\n".repeat(300);
     scene.write("sums.jsonl", &(rows + "{\"question\": 4}\n"));
@@ -362,4 +364,52 @@ fn a_tokenizer_that_is_not_one_is_named() {
     let scene = scene();
     scene.write("model/tokenizer.json", "{}");
     fails(&scene, &[], &["tokenizer.json", "p.rlhf:"]);
+}
+
+#[test]
+fn a_model_that_does_not_fit_in_memory_is_refused_before_it_is_loaded() {
+    let scene = with_checkpoint(|c| {
+        c.config["num_hidden_layers"] = 100_000.into();
+        c.config["intermediate_size"] = (1 << 20).into();
+    });
+    let words = [
+        "this run needs about",
+        "is available",
+        "p.rlhf:4:",
+        "smaller checkpoint",
+    ];
+    fails(&scene, &[], &words);
+    assert!(!scene.path("run").exists());
+}
+
+#[test]
+fn a_save_without_room_is_told_and_leaves_no_half_of_a_checkpoint() {
+    let scene = scene();
+    // No file may pass 100 kB: the weights have 143.
+    let limits = "trap '' XFSZ; ulimit -f 100; exec \"$@\"";
+    let run = scene.command(&["run", "p.rlhf", "--threads", "1", "--out", "run"]);
+    let mut shell = Command::new("bash");
+    shell
+        .args(["-c", limits, "bash"])
+        .arg(run.get_program())
+        .args(run.get_args());
+    for (name, value) in run.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let output = shell
+        .current_dir(scene.path(""))
+        .output()
+        .expect("bash starts");
+    let said = plain(&String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for word in ["cannot save `run/policy`", "free some space"] {
+        assert!(said.contains(word), "`{word}` is not said:\n{said}");
+    }
+    assert_eq!(scene.metrics("run", "step").len(), 1);
+    for left in ["run/policy", "run/policy.new"] {
+        assert!(!scene.path(left).exists(), "{left}");
+    }
 }

@@ -379,3 +379,41 @@ fn an_interrupt_ends_a_run_in_order_with_the_checkpoint_saved() {
     assert!((1..100_000).contains(&steps), "{steps}");
     assert_eq!(manifest["outcome"]["iteration"], steps);
 }
+
+#[test]
+fn a_save_that_fails_leaves_the_earlier_checkpoint() {
+    let scene = grpo();
+    let text = GRPO.replace("iterations: 3", "iterations: 100000");
+    scene.write("long.rlhf", &text.replace("eval every 2", "eval every 1"));
+    let mut run = scene.start(&[
+        "run",
+        "long.rlhf",
+        "--threads",
+        "1",
+        "--json",
+        "--out",
+        "run",
+    ]);
+    run.wait_for(|line| line.contains("\"event\":\"saved\""));
+    // A file where the next checkpoint is to be written; while one is being written there is a folder.
+    while std::fs::write(scene.path("run/policy.new"), "").is_err() {
+        std::thread::yield_now();
+    }
+    run.interrupt();
+    let ran = run.end();
+    assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
+    assert!(ran.err.contains("cannot save `run/policy`"), "{}", ran.err);
+    assert!(
+        ran.err.contains("earlier checkpoint is still there"),
+        "{}",
+        ran.err
+    );
+    scene.train(&[
+        "grpo.rlhf",
+        "base=run/policy",
+        "--iterations",
+        "1",
+        "--out",
+        "next",
+    ]);
+}
