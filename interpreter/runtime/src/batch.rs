@@ -41,4 +41,22 @@ impl Rows {
             responses: self.responses[responses].to_vec(),
         }
     }
+
+    /// Ranges of prompts that each hold at most `budget` tokens, prompts and responses together, and at
+    /// least one prompt. One range, perhaps empty, where everything fits.
+    pub fn portions(&self, budget: usize) -> Vec<Range<usize>> {
+        let mut ranges = Vec::new();
+        let (mut start, mut held) = (0, 0);
+        for (i, prompt) in self.prompts.iter().enumerate() {
+            let responses = &self.responses[i * self.group..(i + 1) * self.group];
+            let more = prompt.len() + responses.iter().map(Vec::len).sum::<usize>();
+            if i > start && held + more > budget {
+                ranges.push(start..i);
+                (start, held) = (i, 0);
+            }
+            held += more;
+        }
+        ranges.push(start..self.prompts.len());
+        ranges
+    }
 }

@@ -9,6 +9,7 @@ const PAGES: &[(&str, &str)] = &[
     ("D312", include_str!("d312.md")),
     ("D314", include_str!("d314.md")),
     ("M119", include_str!("m119.md")),
+    ("M120", include_str!("m120.md")),
     ("P201", include_str!("p201.md")),
     ("R401", include_str!("r401.md")),
     ("R402", include_str!("r402.md")),

@@ -11,7 +11,7 @@ use rlhf_lang::graph::{self, Dtype, ExprRef, Graph, ModelKind, NodeKind, Op};
 use rlhf_plan::launch::{Event, Job};
 
 use super::Emit;
-use super::calls::Pass;
+use super::pass::Pass;
 use super::record::Record;
 use super::schedule::{iterations, step_load};
 use crate::data::{self, Table};
@@ -44,8 +44,10 @@ pub struct Context<'a> {
     pub scheduled: usize,
     /// The last iteration of this run.
     pub last: usize,
-    /// Warnings are said once: their codes.
+    /// Warnings that were said: their codes, or their words.
     pub said: Vec<String>,
+    /// Whether any model was trained.
+    pub updated: bool,
     stop: Arc<AtomicBool>,
 }
 
@@ -98,6 +100,7 @@ impl<'a> Context<'a> {
             scheduled,
             last: scheduled.min(job.iterations.unwrap_or(usize::MAX)),
             said: vec![],
+            updated: false,
             stop,
         };
         context.step_rows(1)?;
@@ -111,11 +114,24 @@ impl<'a> Context<'a> {
         self.stop.load(Ordering::SeqCst)
     }
 
-    /// Shows a warning once a run.
+    /// Shows a warning once a run: one with the same code, or without a code the same words.
     pub fn warn_once(&mut self, fault: Fault) {
-        if !self.said.contains(&fault.diagnostic.code) {
-            self.said.push(fault.diagnostic.code.clone());
+        let said = match fault.diagnostic.code.as_str() {
+            "" => &fault.diagnostic.message,
+            code => code,
+        }
+        .to_string();
+        if !self.said.contains(&said) {
+            self.said.push(said);
             self.warn(fault);
+        }
+    }
+
+    /// A line that could not be written, on a full disk say, must not end training that may still be
+    /// saved.
+    pub fn unless_written(&mut self, written: Result<()>) {
+        if let Err(fault) = written {
+            self.warn_once(fault);
         }
     }
 
@@ -130,6 +146,15 @@ impl<'a> Context<'a> {
     pub fn save(&mut self, iteration: usize) -> Result<()> {
         for (index, model) in self.job.graph.models.iter().enumerate() {
             if self.optimizers[index].is_some() {
+                if !self.models[index].is_finite() {
+                    return Err(Fault::code(
+                        "R401",
+                        format!(
+                            "the weights of `{}` are no longer finite and are not saved",
+                            model.name
+                        ),
+                    ));
+                }
                 let source = Path::new(&self.job.checkpoints[index]);
                 let path = self
                     .record

@@ -2,7 +2,9 @@
 
 mod calls;
 mod context;
+mod pass;
 mod record;
+mod rollout;
 mod samples;
 mod schedule;
 mod train;
@@ -17,7 +19,7 @@ use rlhf_plan::program::Instruction;
 use crate::fault::Result;
 use context::Context;
 
-pub use calls::Drawn;
+pub use pass::Drawn;
 pub use train::{Step, Update, update};
 
 /// Where events go.
@@ -32,15 +34,12 @@ pub fn run(job: &Job, emit: Emit, stop: &Arc<AtomicBool>) -> Result<()> {
         done: 0,
     });
     let mut done = 0;
-    context.evaluations(0)?;
-    for iteration in 1..=context.last {
-        if !context.iterate(iteration)? {
-            break;
+    if let Err(fault) = context.iterations(&mut done) {
+        // What was learnt so far is worth more than the failure.
+        if context.updated {
+            context.save_or_warn(done);
         }
-        done = iteration;
-        if context.evaluations(iteration)? && iteration < context.last {
-            context.save_or_warn(iteration);
-        }
+        return Err(fault);
     }
     context.save(done)?;
     let stopped = stop.load(Ordering::SeqCst);
@@ -53,6 +52,21 @@ pub fn run(job: &Job, emit: Emit, stop: &Arc<AtomicBool>) -> Result<()> {
 }
 
 impl Context<'_> {
+    /// All iterations with their evaluations; `done` counts those that ended.
+    fn iterations(&mut self, done: &mut usize) -> Result<()> {
+        self.evaluations(0)?;
+        for iteration in 1..=self.last {
+            if !self.iterate(iteration)? {
+                break;
+            }
+            *done = iteration;
+            if self.evaluations(iteration)? && iteration < self.last {
+                self.save_or_warn(iteration);
+            }
+        }
+        Ok(())
+    }
+
     /// One iteration; false when it was stopped before its last call.
     fn iterate(&mut self, iteration: usize) -> Result<bool> {
         let start = Instant::now();
@@ -68,9 +82,11 @@ impl Context<'_> {
         for metric in &self.job.graph.metrics {
             pass.report_metric(&self.job.graph, metric)?;
         }
-        self.write_samples(iteration, &pass)?;
+        let written = self.write_samples(iteration, &pass);
+        self.unless_written(written);
         let report = pass.finish(start.elapsed().as_secs_f64());
-        self.record.metrics("step", &report)?;
+        let written = self.record.metrics("step", &report);
+        self.unless_written(written);
         (self.emit)(Event::Iteration(report));
         Ok(true)
     }
@@ -108,7 +124,8 @@ impl Context<'_> {
             ran = true;
         }
         if ran {
-            self.record.metrics("eval", &report)?;
+            let written = self.record.metrics("eval", &report);
+            self.unless_written(written);
             (self.emit)(Event::Eval(report));
         }
         Ok(ran)

@@ -84,7 +84,6 @@ impl Record {
     pub fn checkpoint(&self, name: &str, model: &Model, source: &Path) -> Result<PathBuf> {
         let place = self.out.join(name);
         let fresh = self.out.join(format!("{name}.new"));
-        let old = self.out.join(format!("{name}.old"));
         let written = write_checkpoint(&fresh, model, source);
         if let Err(fault) = written {
             // The unfinished directory would only take the space that is missing.
@@ -103,33 +102,53 @@ impl Record {
                 Fault::new(message).help("free some space, or choose another place with `--out`")
             );
         }
-        let swap = || -> std::io::Result<()> {
+        self.put_in_place(&fresh, &place)
+            .map_err(|e| cannot_write(&place, &e))?;
+        Ok(place)
+    }
+
+    /// Gives `fresh` the name `place`; what was there goes. Where the system can exchange two names at
+    /// once, `place` is a complete checkpoint at every moment.
+    fn put_in_place(&self, fresh: &Path, place: &Path) -> std::io::Result<()> {
+        if !place.exists() {
+            fs::rename(fresh, place)?;
+        } else if exchange(fresh, place).is_ok() {
+            fs::remove_dir_all(fresh)?;
+        } else {
+            let old = place.with_extension("old");
             if old.exists() {
                 fs::remove_dir_all(&old)?;
             }
-            if place.exists() {
-                fs::rename(&place, &old)?;
+            fs::rename(place, &old)?;
+            if let Err(e) = fs::rename(fresh, place) {
+                fs::rename(&old, place)?;
+                return Err(e);
             }
-            fs::rename(&fresh, &place)?;
-            File::open(&self.out)?.sync_all()?;
-            if old.exists() {
-                fs::remove_dir_all(&old)
-            } else {
-                Ok(())
-            }
-        };
-        swap().map_err(|e| cannot_write(&place, &e))?;
-        Ok(place)
+            fs::remove_dir_all(&old)?;
+        }
+        File::open(&self.out)?.sync_all()
     }
 }
 
+#[cfg(target_os = "linux")]
+fn exchange(a: &Path, b: &Path) -> std::io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange(_: &Path, _: &Path) -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
 /// Files of a checkpoint that training does not change.
-const COPIED: [&str; 9] = [
+const COPIED: [&str; 10] = [
     "generation_config.json",
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
     "chat_template.jinja",
+    "chat_template.json",
     "added_tokens.json",
     "vocab.json",
     "merges.txt",

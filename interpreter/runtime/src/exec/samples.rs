@@ -2,8 +2,8 @@
 
 use rlhf_lang::graph::{ExprRef, Graph, NodeKind, Op, RolloutId, Scope, ValueId};
 
-use super::calls::Pass;
 use super::context::Context;
+use super::pass::Pass;
 use super::record::{SAMPLES, Sample};
 use crate::expr;
 use crate::fault::Result;

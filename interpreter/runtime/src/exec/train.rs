@@ -12,8 +12,8 @@ use rlhf_plan::launch::Event;
 use rlhf_plan::memory::MICRO_TOKENS;
 use tch::{Kind, Tensor};
 
-use super::calls::{Drawn, Pass};
 use super::context::Context;
+use super::pass::{Drawn, Pass, missing};
 use crate::data;
 use crate::expr::{self, Env};
 use crate::fault::{Fault, Result};
@@ -59,7 +59,7 @@ pub fn update(
 ) -> Result<Update> {
     let cuts: Vec<Vec<Range<usize>>> = drawn
         .iter()
-        .map(|d| micro_batches(d, micro_tokens))
+        .map(|d| d.rows.portions(micro_tokens))
         .collect();
     let single = cuts.iter().all(|c| c.len() <= 1);
     let entropy: Vec<bool> = train
@@ -187,26 +187,6 @@ fn gradients(loss: &Tensor, leaves: &[(usize, ForwardOutput, Tensor)]) -> Vec<Te
         .collect()
 }
 
-/// Ranges of prompts whose packed tokens fit the budget; a group is never cut.
-fn micro_batches(drawn: &Drawn, budget: usize) -> Vec<Range<usize>> {
-    let rows = &drawn.rows;
-    let mut cuts = vec![];
-    let (mut start, mut held) = (0, 0);
-    for prompt in 0..rows.prompts.len() {
-        let responses = &rows.responses[prompt * rows.group..(prompt + 1) * rows.group];
-        let tokens = rows.prompts[prompt].len() + responses.iter().map(Vec::len).sum::<usize>();
-        if prompt > start && held + tokens > budget {
-            cuts.push(start..prompt);
-            (start, held) = (prompt, 0);
-        }
-        held += tokens;
-    }
-    if start < rows.prompts.len() {
-        cuts.push(start..rows.prompts.len());
-    }
-    cuts
-}
-
 /// Names the first leaf number that is not finite, or else the loss alone.
 fn not_finite(graph: &Graph, train: &Train, env: &Env, loss: f64) -> Fault {
     let name = &graph.model(train.model).name;
@@ -249,6 +229,13 @@ impl Context<'_> {
             );
         };
         let lr = expr::eval(graph, optim.lr, &pass.env)?.as_f64()?;
+        for forward in &train.forwards {
+            let drawn = pass.rollouts.get(&forward.rollout);
+            self.check_readable(
+                forward,
+                drawn.ok_or_else(|| missing(graph, forward.rollout))?,
+            )?;
+        }
         let prompts = pass.rows.len();
         let size = train.minibatch.unwrap_or(prompts).clamp(1, prompts.max(1));
         let total = train.epochs * prompts.div_ceil(size);
@@ -295,6 +282,7 @@ impl Context<'_> {
                 {
                     self.warn_once(ratio_drift(train, ratio));
                 }
+                self.updated = true;
                 updates.push(done);
             }
         }

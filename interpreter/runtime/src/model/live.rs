@@ -18,7 +18,7 @@ impl Model {
     pub fn score(&self, rows: &Rows, temperature: f64, want_entropy: bool) -> Scores {
         let head = head(self, temperature);
         let mut parts = Vec::new();
-        for range in portions(rows) {
+        for range in rows.portions(LINES) {
             let packed = Packed::rows(&rows.select_prompts(range));
             let stream = match packed.is_empty() {
                 true => continue,
@@ -49,23 +49,6 @@ fn head(model: &Model, temperature: f64) -> Head<'_> {
         weight: &model.weights.head,
         temperature: if temperature == 0.0 { 1.0 } else { temperature },
     }
-}
-
-/// Ranges of prompts that each pack into about [`LINES`] lines, at least one prompt each.
-fn portions(rows: &Rows) -> Vec<std::ops::Range<usize>> {
-    let mut ranges = Vec::new();
-    let (mut start, mut lines) = (0, 0);
-    for (i, prompt) in rows.prompts.iter().enumerate() {
-        let responses = &rows.responses[i * rows.group..(i + 1) * rows.group];
-        let more = prompt.len() + responses.iter().map(Vec::len).sum::<usize>();
-        if i > start && lines + more > LINES {
-            ranges.push(start..i);
-            (start, lines) = (i, 0);
-        }
-        lines += more;
-    }
-    ranges.push(start..rows.prompts.len());
-    ranges
 }
 
 /// A forward pass whose numbers can be differentiated in two stages.

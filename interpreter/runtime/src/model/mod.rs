@@ -126,6 +126,12 @@ impl Model {
         self.layout.weights.views(gradient)
     }
 
+    /// Whether every parameter is a finite number.
+    pub fn is_finite(&self) -> bool {
+        // One pass: a sum is finite only when all its terms are, up to an overflow that f64 excludes.
+        self.flat.sum(Kind::Double).double_value(&[]).is_finite()
+    }
+
     /// Where each parameter lies.
     pub fn layout(&self) -> &Layout {
         &self.layout

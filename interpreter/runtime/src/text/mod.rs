@@ -113,6 +113,11 @@ impl Tokens {
         self.template.is_some()
     }
 
+    /// Whether token ids mean the same to another tokenizer.
+    pub fn same_vocabulary(&self, other: &Tokens) -> bool {
+        self.tokenizer.get_vocab(true) == other.tokenizer.get_vocab(true)
+    }
+
     /// The number of token ids.
     pub fn vocab(&self) -> usize {
         self.tokenizer.get_vocab_size(true)

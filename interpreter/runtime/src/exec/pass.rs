@@ -1,0 +1,162 @@
+//! What one iteration or one evaluation has computed so far.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use rlhf_lang::graph::{AxisId, Forward, Graph, Metric, RolloutId, Train, ValueId};
+use rlhf_plan::launch::Report;
+use tch::Tensor;
+
+use crate::batch::Rows;
+use crate::data::Table;
+use crate::expr::{self, Env};
+use crate::fault::{Fault, Result};
+
+/// The values of one iteration or one evaluation.
+pub struct Pass {
+    /// Iteration, from 1; 0 before the first.
+    pub iteration: usize,
+    /// Rows of the data set.
+    pub rows: Vec<usize>,
+    /// What has been computed.
+    pub env: Env,
+    /// Responses by rollout.
+    pub rollouts: HashMap<RolloutId, Drawn>,
+    /// What was logged.
+    pub metrics: IndexMap<String, Option<f64>>,
+    /// What training reports beside the program's metrics; shown after them.
+    pub late_metrics: IndexMap<String, Option<f64>>,
+    /// Seconds by call.
+    pub seconds: IndexMap<String, f64>,
+    /// Tokens that were sampled.
+    pub sampled_tokens: usize,
+}
+
+/// A rollout's tokens.
+#[derive(Debug)]
+pub struct Drawn {
+    /// Which one.
+    pub rollout: RolloutId,
+    /// Prompts and responses.
+    pub rows: Rows,
+    /// Log-probability of each token as sampled, f32 `[tokens]`; zeros for texts of the data.
+    pub logp: Tensor,
+    /// Ended by EOS or a stop string, one a response.
+    pub finished: Vec<bool>,
+    /// Decoded responses.
+    pub texts: Vec<Arc<str>>,
+}
+
+impl Pass {
+    /// Gives the values of a data set's columns at this pass's rows.
+    pub fn load(
+        &mut self,
+        table: &Table,
+        axis: AxisId,
+        columns: &[(usize, ValueId)],
+    ) -> Result<()> {
+        self.env.shapes.set(axis, self.rows.len());
+        for (column, value) in columns {
+            self.env
+                .values
+                .insert(*value, table.value(*column, axis, &self.rows)?);
+        }
+        Ok(())
+    }
+
+    /// Logs a scalar.
+    pub fn report_metric(&mut self, graph: &Graph, metric: &Metric) -> Result<()> {
+        let value = expr::eval(graph, metric.expr, &self.env).and_then(|v| v.as_f64());
+        let value = value.map_err(|f| f.at(metric.span))?;
+        self.metrics
+            .insert(metric.name.clone(), value.is_finite().then_some(value));
+        Ok(())
+    }
+
+    /// The numbers of the whole pass.
+    pub fn finish(mut self, total_seconds: f64) -> Report {
+        self.metrics.extend(self.late_metrics);
+        Report {
+            iteration: self.iteration,
+            metrics: self.metrics,
+            seconds: self.seconds,
+            total_seconds,
+            sampled_tokens: self.sampled_tokens,
+        }
+    }
+
+    /// The part of everything that a minibatch of prompts needs: values, and rollouts in the order of
+    /// the training's forward passes.
+    pub fn minibatch(
+        &self,
+        graph: &Graph,
+        train: &Train,
+        prompts: &[usize],
+    ) -> Result<(Env, Vec<Drawn>)> {
+        let drawn = |forward: &Forward| {
+            let whole = self
+                .rollouts
+                .get(&forward.rollout)
+                .ok_or_else(|| missing(graph, forward.rollout))?;
+            whole.select(prompts)
+        };
+        let parts = train
+            .forwards
+            .iter()
+            .map(drawn)
+            .collect::<Result<Vec<_>>>()?;
+        let Some(axis) = train
+            .forwards
+            .first()
+            .map(|f| graph.rollout(f.rollout).rows)
+        else {
+            return Ok((self.env.clone(), parts));
+        };
+        Ok((self.env.restrict(axis, prompts)?, parts))
+    }
+}
+
+impl Drawn {
+    /// The given prompts with all their responses, in that order.
+    pub fn select(&self, prompts: &[usize]) -> Result<Drawn> {
+        let group = self.rows.group;
+        let offsets = self.rows.offsets();
+        let responses: Vec<usize> = prompts
+            .iter()
+            .flat_map(|p| p * group..(p + 1) * group)
+            .collect();
+        let tokens: Vec<i64> = responses
+            .iter()
+            .flat_map(|r| offsets[*r] as i64..offsets[*r + 1] as i64)
+            .collect();
+        Ok(Drawn {
+            rollout: self.rollout,
+            rows: Rows {
+                prompts: prompts
+                    .iter()
+                    .map(|p| self.rows.prompts[*p].clone())
+                    .collect(),
+                group,
+                responses: responses
+                    .iter()
+                    .map(|r| self.rows.responses[*r].clone())
+                    .collect(),
+            },
+            logp: self
+                .logp
+                .f_index_select(0, &Tensor::f_from_slice(&tokens)?)?,
+            finished: responses.iter().map(|r| self.finished[*r]).collect(),
+            texts: responses.iter().map(|r| self.texts[*r].clone()).collect(),
+        })
+    }
+}
+
+/// The failure of reading a rollout that is not there.
+pub fn missing(graph: &Graph, rollout: RolloutId) -> Fault {
+    // The instruction order puts a rollout before its readers; a plan that does not is at fault.
+    Fault::new(format!(
+        "`{}` is read before it is sampled",
+        graph.rollout(rollout).name
+    ))
+}

@@ -1,0 +1,340 @@
+//! Rollouts: prompts as tokens, sampled responses, texts of the data as responses.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use rlhf_kernels::philox;
+use rlhf_lang::graph::{
+    AxisSize, ExprRef, Forward, Member, ModelId, Node, NodeKind, RolloutId, Sampling, Scope,
+    ValueId,
+};
+use rlhf_plan::launch::Event;
+use tch::Tensor;
+
+use super::context::Context;
+use super::pass::{Drawn, Pass};
+use crate::batch::Rows;
+use crate::expr;
+use crate::fault::{Fault, Result};
+use crate::generate::{self, Ending, Request, SampleKey};
+use crate::text::Message;
+use crate::value::{Data, Value};
+
+impl Context<'_> {
+    /// Token ids of an expression's texts or chats, one a row.
+    pub fn encode_prompts(
+        &self,
+        model: ModelId,
+        prompt: ExprRef,
+        chat: bool,
+        pass: &Pass,
+    ) -> Result<Vec<Arc<[u32]>>> {
+        let graph = &self.job.graph;
+        let tokens = &self.tokens[model.0 as usize];
+        let value = expr::eval(graph, prompt, &pass.env)?;
+        let texts: Vec<Vec<u32>> = match &value.data {
+            Data::Chat(chats) => chats
+                .iter()
+                .map(|c| tokens.chat(c))
+                .collect::<Result<_>>()?,
+            Data::Text(texts) => texts
+                .iter()
+                .enumerate()
+                .map(|(i, text)| {
+                    let text = text.as_deref().ok_or_else(|| {
+                        Fault::new(format!(
+                            "the prompt of row {} is none",
+                            pass.rows.get(i).unwrap_or(&i) + 1
+                        ))
+                    })?;
+                    if chat {
+                        tokens.chat(&[Message {
+                            role: "user".into(),
+                            content: text.into(),
+                        }])
+                    } else {
+                        tokens.encode(text, true)
+                    }
+                })
+                .collect::<Result<_>>()?,
+            other => {
+                return Err(Fault::new(format!(
+                    "a prompt is text or chat; this is {}",
+                    other.kind()
+                )));
+            }
+        };
+        if let Some(i) = texts.iter().position(Vec::is_empty) {
+            let row = pass.rows.get(i).unwrap_or(&i) + 1;
+            return Err(Fault::new(format!("the prompt of row {row} has no tokens"))
+                .at(graph.expr(prompt).span)
+                .help("a model needs at least one token to continue from"));
+        }
+        Ok(texts.into_iter().map(Arc::from).collect())
+    }
+
+    /// Refuses prompts that leave no room for the response.
+    pub fn check_room(&self, node: &Node, prompts: &[Arc<[u32]>], rows: &[usize]) -> Result<()> {
+        let graph = &self.job.graph;
+        let (NodeKind::Generate { model, rollout, .. } | NodeKind::Answer { model, rollout, .. }) =
+            &node.kind
+        else {
+            return Ok(());
+        };
+        let AxisSize::Ragged(max) = graph.axis(graph.rollout(*rollout).tokens).size else {
+            return Ok(());
+        };
+        let positions = self.configs[model.0 as usize].positions;
+        let longest = prompts.iter().enumerate().max_by_key(|(_, p)| p.len());
+        let Some((at, prompt)) = longest.filter(|(_, p)| p.len() + max > positions) else {
+            return Ok(());
+        };
+        let model = &graph.model(*model).name;
+        let row = rows.get(at).unwrap_or(&at) + 1;
+        let length = prompt.len();
+        let message = format!(
+            "prompt of {length} tokens (row {row}) + response ≤ {max} exceeds `{model}`'s {positions} positions"
+        );
+        let room = positions.saturating_sub(length);
+        let help = if room > 0 {
+            format!("responses of at most {room} tokens fit, or leave out longer prompts")
+        } else {
+            "the prompt alone is too long: leave it out or shorten it".to_string()
+        };
+        Err(Fault::code("M119", message).at(node.span).help(help))
+    }
+
+    /// Samples the responses to every prompt.
+    pub fn generate(
+        &mut self,
+        node: &Node,
+        model: ModelId,
+        prompts: Vec<Arc<[u32]>>,
+        sampling: &Sampling,
+        rollout: RolloutId,
+        pass: &mut Pass,
+    ) -> Result<Drawn> {
+        let graph = &self.job.graph;
+        let declared = graph.rollout(rollout);
+        let group = declared
+            .group
+            .map_or(Ok(1), |g| pass.env.shapes.length(g))?;
+        let AxisSize::Ragged(max_tokens) = graph.axis(declared.tokens).size else {
+            return Err(Fault::new("a response axis is ragged"));
+        };
+        let tokens = self.tokens[model.0 as usize].clone();
+        let draw = generate::Sampling {
+            temperature: sampling.temperature,
+            top_p: sampling.top_p,
+            top_k: sampling.top_k,
+            min_tokens: sampling.min_tokens,
+            max_tokens,
+            stop: sampling.stop.clone(),
+            ignore_eos: false,
+        };
+        let rows: Vec<u64> = pass.rows.iter().map(|r| *r as u64).collect();
+        let request = Request {
+            prompts: &prompts,
+            rows: &rows,
+            group,
+            sampling: &draw,
+            key: SampleKey {
+                seed: self.job.seed,
+                call: stream(node),
+                iteration: pass.iteration as u64,
+            },
+            max_rows: generate::MAX_ROWS,
+        };
+        let ending = Ending {
+            eos: tokens.eos(),
+            decode: &|ids| tokens.decode(ids),
+        };
+        let (emit, name, iteration) = (&mut self.emit, &node.name, pass.iteration);
+        let mut last = Instant::now();
+        let mut poll = |progress: generate::Progress| {
+            if last.elapsed().as_millis() >= 250 {
+                last = Instant::now();
+                let (done, total) = (progress.tokens, progress.rows * max_tokens);
+                emit(Event::Progress {
+                    iteration,
+                    call: name.clone(),
+                    done,
+                    total,
+                });
+            }
+            true
+        };
+        let drawn =
+            generate::generate(&self.models[model.0 as usize], ending, &request, &mut poll)?;
+        let rows = Rows {
+            prompts,
+            group,
+            responses: drawn.responses,
+        };
+        pass.sampled_tokens += rows.tokens();
+        let texts = rows
+            .responses
+            .iter()
+            .map(|r| Arc::from(tokens.decode(r)))
+            .collect();
+        let logp = Tensor::f_from_slice(&drawn.logp)?;
+        Ok(Drawn {
+            rollout,
+            rows,
+            logp,
+            finished: drawn.finished,
+            texts,
+        })
+    }
+
+    /// Texts of the data as responses: EOS appended, cut at the limit with a warning.
+    pub fn answer(
+        &mut self,
+        model: ModelId,
+        prompts: Vec<Arc<[u32]>>,
+        text: ExprRef,
+        rollout: RolloutId,
+        pass: &mut Pass,
+    ) -> Result<Drawn> {
+        let graph = &self.job.graph;
+        let tokens = self.tokens[model.0 as usize].clone();
+        let value = expr::eval(graph, text, &pass.env)?;
+        let AxisSize::Ragged(max) = graph.axis(graph.rollout(rollout).tokens).size else {
+            return Err(Fault::new("a response axis is ragged"));
+        };
+        let eos = tokens.eos().first().copied();
+        let mut cut = 0;
+        let mut responses = vec![];
+        let mut finished = vec![];
+        let texts: Vec<Arc<str>> = value
+            .texts()?
+            .iter()
+            .map(|t| t.clone().unwrap_or_default())
+            .collect();
+        for text in &texts {
+            let mut ids = tokens.encode(text, false)?;
+            ids.extend(eos);
+            let whole = ids.len() <= max;
+            cut += usize::from(!whole);
+            ids.truncate(max);
+            finished.push(whole);
+            responses.push(ids);
+        }
+        if cut > 0 {
+            let message = format!(
+                "{cut} of {} texts are longer than {max} tokens and were cut",
+                texts.len()
+            );
+            self.warn_once(Fault::code("D303", message).at(graph.expr(text).span));
+        }
+        let rows = Rows {
+            prompts,
+            group: 1,
+            responses,
+        };
+        let logp = Tensor::zeros([rows.tokens() as i64], (tch::Kind::Float, tch::Device::Cpu));
+        Ok(Drawn {
+            rollout,
+            rows,
+            logp,
+            finished,
+            texts,
+        })
+    }
+
+    /// Gives a rollout's token axis its lengths, and its members their values.
+    pub fn bind_rollout(
+        &mut self,
+        drawn: Drawn,
+        members: &[(Member, ValueId)],
+        pass: &mut Pass,
+    ) -> Result<()> {
+        let graph = &self.job.graph;
+        let declared = graph.rollout(drawn.rollout);
+        let parents = graph.axis(declared.tokens).parents.clone();
+        pass.env
+            .shapes
+            .set_ragged(declared.tokens, parents, drawn.rows.offsets());
+        for (member, id) in members {
+            let axes = graph.value(*id).ty.axes.clone();
+            let value = match member {
+                Member::Text => {
+                    Value::from_text(axes, drawn.texts.iter().cloned().map(Some).collect())
+                }
+                Member::Logp => Value::num(axes, &drawn.logp),
+                Member::Finished => Value::from_bool(axes, &drawn.finished, &pass.env.shapes)?,
+            };
+            pass.env.values.insert(*id, value);
+        }
+        pass.rollouts.insert(drawn.rollout, drawn);
+        Ok(())
+    }
+
+    /// Refuses responses that the scoring model cannot read: of another vocabulary, or too long.
+    pub fn check_readable(&self, forward: &Forward, drawn: &Drawn) -> Result<()> {
+        let graph = &self.job.graph;
+        let index = forward.model.0 as usize;
+        let (name, config) = (&graph.models[index].name, &self.configs[index]);
+        let maker = graph
+            .dag
+            .order()
+            .find_map(|id| match &graph.dag.node(id).kind {
+                NodeKind::Generate { model, rollout, .. }
+                | NodeKind::Answer { model, rollout, .. }
+                    if *rollout == forward.rollout =>
+                {
+                    Some(*model)
+                }
+                _ => None,
+            });
+        if let Some(maker) = maker {
+            let (own, theirs) = (&self.tokens[index], &self.tokens[maker.0 as usize]);
+            if !Arc::ptr_eq(own, theirs) && !own.same_vocabulary(theirs) {
+                let maker = &graph.model(maker).name;
+                return Err(Fault::code(
+                    "M120",
+                    format!(
+                        "`{name}` uses another tokenizer than `{maker}`, whose tokens `{}` holds",
+                        graph.rollout(forward.rollout).name
+                    ),
+                )
+                .at(forward.span)
+                .help("take both models from checkpoints of one family"));
+            }
+        }
+        let rows = &drawn.rows;
+        let lengths = rows.responses.iter().enumerate();
+        let longest = lengths
+            .map(|(r, ids)| rows.prompts[r / rows.group].len() + ids.len())
+            .max();
+        if let Some(length) = longest.filter(|l| *l > config.positions) {
+            return Err(Fault::code(
+                "M119",
+                format!(
+                    "prompt + response of {length} tokens exceeds `{name}`'s {} positions",
+                    config.positions
+                ),
+            )
+            .at(forward.span)
+            .help("lower the limit of the response axis, or leave out longer prompts"));
+        }
+        let prompts = rows.prompts.iter().flat_map(|p| p.iter());
+        let largest = prompts.chain(rows.responses.iter().flatten()).max();
+        if let Some(token) = largest.filter(|t| **t as usize >= config.vocab) {
+            return Err(Fault::new(format!(
+                "token {token} is outside `{name}`'s vocabulary of {}; its tokenizer does not fit its weights",
+                config.vocab
+            ))
+            .at(forward.span));
+        }
+        Ok(())
+    }
+}
+
+/// Names the random numbers of a call: evaluations draw others than the step.
+fn stream(node: &Node) -> u64 {
+    match node.scope {
+        Scope::Step => philox::hash(&node.name),
+        Scope::Eval(index) => philox::hash(&format!("eval {index} {}", node.name)),
+    }
+}
