@@ -233,7 +233,9 @@ impl<'a> Context<'a> {
             };
             let count = self.tables[table].rows().min(CHECKED_ROWS);
             let pass = self.begin_over(table, (0..count).collect())?;
-            let prompts = self.encode_prompts(*model, *prompt, *chat, &pass)?;
+            let prompts = self
+                .encode_prompts(*model, *prompt, *chat, &pass)
+                .map_err(|f| f.at(node.span))?;
             self.check_room(node, &prompts, &pass.rows)?;
         }
         Ok(())
