@@ -37,7 +37,7 @@ pub struct Fix {
     pub edits: Vec<(Span, String)>,
 }
 
-/// One message. Section 9 of the language's design is the standard it must meet.
+/// One message: it names the cause in one line, points at the text to change, and says what would work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
     /// `E010`; empty for failures that have no page, such as a missing file given on the command line.

@@ -30,6 +30,20 @@ pub enum Elem {
     TextList,
 }
 
+impl Elem {
+    /// The type as the language writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Elem::Float => "float",
+            Elem::Int => "int",
+            Elem::Bool => "bool",
+            Elem::Text => "text",
+            Elem::Chat => "chat",
+            Elem::TextList => "text[]",
+        }
+    }
+}
+
 /// Element type and named axes, outermost first. A ragged axis is always last and always comes with
 /// the axes it is ragged over.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -505,14 +505,7 @@ impl Graph {
 
     /// A type as the language writes it: `float[B, G, T]`.
     pub fn show_type(&self, ty: &Type) -> String {
-        let elem = match ty.elem {
-            Elem::Float => "float",
-            Elem::Int => "int",
-            Elem::Bool => "bool",
-            Elem::Text => "text",
-            Elem::Chat => "chat",
-            Elem::TextList => "text[]",
-        };
+        let elem = ty.elem.name();
         if ty.axes.is_empty() {
             return elem.to_string();
         }

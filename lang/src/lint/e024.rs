@@ -1,7 +1,7 @@
 //! E024: a live value reduced over the rows of the step is used in a way that is not linear.
 //!
-//! A minibatch may be cut into micro-batches of rows, and gradients are summed over them. That gives
-//! the whole minibatch's gradient only where the loss is linear in every mean or sum over the rows.
+//! The rule keeps losses that a plan may cut into micro-batches of rows without an extra pass: where
+//! the loss is linear in every mean or sum over the rows, the parts' gradients add up to the whole's.
 
 use super::facts::Facts;
 use crate::diag::Diagnostic;

@@ -7,6 +7,15 @@ use crate::source::Span;
 
 use super::{Env, Sema, nearest};
 
+/// The largest count of iterations, epochs or rows.
+pub(crate) const ROWS: usize = 1_000_000_000;
+/// The largest fixed axis beside the rows.
+pub(crate) const GROUP: usize = 1_000_000;
+/// The most tokens of one response.
+pub(crate) const TOKENS: usize = 10_000_000;
+/// The most worker processes of a reward.
+pub(crate) const WORKERS: usize = 1024;
+
 /// One thing a call takes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot<'s> {
@@ -152,6 +161,33 @@ impl Sema<'_> {
         }
     }
 
+    fn number_of(&mut self, e: &Expr, env: &mut Env, what: &str) -> Option<f64> {
+        match self.constant_of(e, env, what)? {
+            Const::Int(i) => Some(i as f64),
+            Const::Float(f) => Some(f),
+            _ => self.bad_option(e, what, "a number"),
+        }
+    }
+
+    /// A constant number that `fits`; `range` says which do.
+    pub(crate) fn real_where(
+        &mut self,
+        e: &Expr,
+        env: &mut Env,
+        what: &str,
+        fits: fn(f64) -> bool,
+        range: &str,
+    ) -> Option<f64> {
+        let v = self.number_of(e, env, what)?;
+        if fits(v) {
+            return Some(v);
+        }
+        self.fail(
+            Diagnostic::error("E018", e.span, format!("`{what}` cannot be {v}"))
+                .help(format!("it is {range}")),
+        )
+    }
+
     /// A constant number within `lo..=hi`.
     pub(crate) fn real(
         &mut self,
@@ -160,11 +196,7 @@ impl Sema<'_> {
         what: &str,
         (lo, hi): (f64, f64),
     ) -> Option<f64> {
-        let v = match self.constant_of(e, env, what)? {
-            Const::Int(i) => i as f64,
-            Const::Float(f) => f,
-            _ => return self.bad_option(e, what, "a number"),
-        };
+        let v = self.number_of(e, env, what)?;
         if v >= lo && v <= hi {
             return Some(v);
         }
@@ -180,15 +212,15 @@ impl Sema<'_> {
         ))
     }
 
-    /// A constant whole number, at least `lo`.
+    /// A constant whole number within `lo..=hi`.
     pub(crate) fn whole(
         &mut self,
         e: &Expr,
         env: &mut Env,
         what: &str,
-        lo: usize,
+        (lo, hi): (usize, usize),
     ) -> Option<usize> {
-        let v = self.real(e, env, what, (lo as f64, 1e15))?;
+        let v = self.real(e, env, what, (lo as f64, hi as f64))?;
         if v.fract() == 0.0 {
             return Some(v as usize);
         }
@@ -217,6 +249,18 @@ impl Sema<'_> {
             ExprKind::List(entries) => entries.iter().map(|x| self.text_of(x, env, what)).collect(),
             _ => self.text_of(e, env, what).map(|t| vec![t]),
         }
+    }
+
+    /// Texts that end a response; an empty one would end every response at once.
+    pub(crate) fn stop_texts(&mut self, e: &Expr, env: &mut Env) -> Option<Vec<String>> {
+        let texts = self.texts_of(e, env, "stop")?;
+        if texts.iter().any(String::is_empty) {
+            return self.fail(
+                Diagnostic::error("E018", e.span, "`stop` has an empty text")
+                    .help("every response contains it; leave it out"),
+            );
+        }
+        Some(texts)
     }
 
     pub(crate) fn bad_option<T>(&mut self, e: &Expr, what: &str, wants: &str) -> Option<T> {

@@ -7,7 +7,36 @@ use crate::source::Span;
 
 use super::{Env, Sema, Val};
 
+/// The most tokens that one call may sample or read, all responses together.
+const ELEMENTS: usize = 1_000_000_000_000;
+
 impl Sema<'_> {
+    /// Refuses a rollout whose sizes multiply to more than any machine holds.
+    pub(crate) fn fits_one_call(
+        &mut self,
+        rows: AxisId,
+        group: Option<AxisId>,
+        max: usize,
+        span: Span,
+    ) -> Option<()> {
+        let responses = [Some(rows), group]
+            .into_iter()
+            .flatten()
+            .filter_map(|a| self.fixed_size(a))
+            .fold(1, usize::saturating_mul);
+        if responses.saturating_mul(max) <= ELEMENTS {
+            return Some(());
+        }
+        self.fail(
+            Diagnostic::error(
+                "E018",
+                span,
+                format!("{responses} responses of up to {max} tokens are too many for one call"),
+            )
+            .help(format!("all together may have {ELEMENTS} tokens")),
+        )
+    }
+
     pub(crate) fn new_axis(
         &mut self,
         name: &str,
@@ -143,6 +172,7 @@ impl Sema<'_> {
                     Some(_) => self.not_an_axis(arg, of),
                     None => match of {
                         Some(x) if self.resolves(name, env) => self.not_an_axis(arg, Some(x)),
+                        Some(_) if self.is_lost(name, env) => None,
                         Some(x) => self.no_such_axis(name, arg.span, x, verb),
                         None => self.unknown(name, arg.span, env),
                     },

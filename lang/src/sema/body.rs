@@ -5,7 +5,7 @@ use crate::diag::Diagnostic;
 use crate::graph::{AxisSize, DataId, Eval, ExprRef, Metric, Node, NodeKind, Op, Schedule, Scope};
 use crate::source::Span;
 
-use super::args::label;
+use super::args::{ROWS, label};
 use super::builtin::{Builtin, builtin};
 use super::train::Gathered;
 use super::{Body, Def, Env, Kind, Sema, Val, nearest};
@@ -19,7 +19,7 @@ impl Sema<'_> {
                     size: Some(ast::AxisSize::Fixed(n)),
                     ..
                 },
-            ] => self.whole(n, &mut Env::of(0), "batch", 1),
+            ] => self.whole(n, &mut Env::of(0), "batch", (1, ROWS)),
             _ => {
                 let at = step.axes.first().map_or(step.over.span, |a| a.span);
                 self.fail(
@@ -47,7 +47,7 @@ impl Sema<'_> {
 
     pub(crate) fn evaluation(&mut self, eval: &ast::Eval, span: Span) {
         let index = self.graph.evals.len() as u32;
-        let every = self.whole(&eval.every, &mut Env::of(0), "every", 1);
+        let every = self.whole(&eval.every, &mut Env::of(0), "every", (1, ROWS));
         let Some(data) = self.data_set(&eval.over) else {
             return;
         };
@@ -59,7 +59,10 @@ impl Sema<'_> {
                     size: Some(ast::AxisSize::Fixed(n)),
                     ..
                 },
-            ] => AxisSize::Fixed(self.whole(n, &mut Env::of(0), "rows", 1).unwrap_or(1)),
+            ] => AxisSize::Fixed(
+                self.whole(n, &mut Env::of(0), "rows", (1, ROWS))
+                    .unwrap_or(1),
+            ),
             [a, ..] => {
                 self.report(Diagnostic::error(
                     "E037",
@@ -92,10 +95,10 @@ impl Sema<'_> {
         };
         let schedule = match found[..] {
             [Some(n), None] => self
-                .whole(n, &mut Env::of(0), "iterations", 1)
+                .whole(n, &mut Env::of(0), "iterations", (1, ROWS))
                 .map(Schedule::Iterations),
             [None, Some(n)] => self
-                .whole(n, &mut Env::of(0), "epochs", 1)
+                .whole(n, &mut Env::of(0), "epochs", (1, ROWS))
                 .map(Schedule::Epochs),
             _ => self.fail(
                 Diagnostic::error("E016", at, "`step` needs either `iterations:` or `epochs:`")
@@ -111,6 +114,7 @@ impl Sema<'_> {
         match self.modules[0].names.get(&over.text) {
             Some((Def::Data(d), _)) => Some(*d),
             Some((Def::Poison, _)) => None,
+            None if self.lost_items(0) => None,
             other => {
                 let is = if other.is_some() {
                     "is no data set"
@@ -240,6 +244,13 @@ impl Sema<'_> {
     ) {
         for stmt in body {
             match &stmt.kind {
+                StmtKind::Bad => env.lost_names = true,
+                StmtKind::Bind { value, .. } if is_bad(value) => env.lost_axes = true,
+                _ => {}
+            }
+        }
+        for stmt in body {
+            match &stmt.kind {
                 StmtKind::Bind { name, value } => self.bind(name, value, env),
                 StmtKind::Log(entries) => {
                     let into = match &mut train {
@@ -294,11 +305,30 @@ impl Sema<'_> {
     }
 
     fn metric(&mut self, name: &Name, e: &Expr, env: &mut Env, into: &mut Vec<Metric>) {
-        if let Some(first) = into.iter().find(|m| m.name == name.text) {
-            let first = first.span;
-            self.duplicate(name, first);
+        let eval = matches!(self.body.as_ref().map(|b| b.scope), Some(Scope::Eval(_)));
+        let first = self
+            .logged
+            .iter()
+            .find(|(e, n, _)| *e == eval && *n == name.text);
+        if let Some((_, _, first)) = first {
+            let first = *first;
+            let line = self.line(first);
+            self.report(
+                Diagnostic::error(
+                    "E011",
+                    name.span,
+                    format!("`{}` is already logged on line {line}", name.text),
+                )
+                .label(first, "logged here")
+                .help(if eval {
+                    "the metrics of all evaluations stand side by side; take another name"
+                } else {
+                    "the metrics of `step` and of its `train` blocks stand side by side; take another name"
+                }),
+            );
             return;
         }
+        self.logged.push((eval, name.text.clone(), name.span));
         let expr = self.scalar(e, env, &format!("`log {}`", name.text));
         if let Some(expr) = expr {
             into.push(Metric {
@@ -388,10 +418,12 @@ impl Sema<'_> {
                 let item = self.item(&callee.text, 0);
                 match (item, builtin(&callee.text)) {
                     (None, Some(Builtin::Generate)) => {
-                        return self.generate(inner.span, callee, args, axes, env, name);
+                        let val = self.generate(inner.span, callee, args, axes, env, name);
+                        return val.or_else(|| lose(axes, env));
                     }
                     (None, Some(Builtin::Answer)) => {
-                        return self.answer(inner.span, callee, args, axes, env, name);
+                        let val = self.answer(inner.span, callee, args, axes, env, name);
+                        return val.or_else(|| lose(axes, env));
                     }
                     (None, Some(Builtin::Score(entropy))) if axes.is_empty() => {
                         return self.score(entropy, inner.span, callee, args, env, Some(name));
@@ -450,6 +482,26 @@ pub(crate) fn bound_names(body: &[Stmt]) -> Vec<(String, Span)> {
             _ => None,
         })
         .collect()
+}
+
+/// After a failed call, the axes that it would have introduced are names without a value.
+fn lose(axes: &[AxisBinder], env: &mut Env) -> Option<Val> {
+    for a in axes {
+        if env.find(&a.name.text).is_none() {
+            env.push(&a.name, Val::Poison, Kind::Axis);
+        }
+    }
+    None
+}
+
+/// Whether an expression did not parse.
+fn is_bad(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Bad => true,
+        ExprKind::Paren(x) => is_bad(x),
+        ExprKind::Call { args, .. } => args.iter().any(|a| is_bad(&a.value)),
+        _ => false,
+    }
 }
 
 /// Whether an expression reads a name.

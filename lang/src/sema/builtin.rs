@@ -28,7 +28,7 @@ pub(crate) enum Builtin {
     Answer,
     /// `true` for entropy.
     Score(bool),
-    /// In the language's design, without an implementation.
+    /// In the language, and not run by this interpreter.
     Later,
 }
 

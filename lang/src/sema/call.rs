@@ -79,7 +79,7 @@ impl Sema<'_> {
         )
     }
 
-    /// What the design has and this interpreter has not.
+    /// What the language has and this interpreter does not run.
     pub(crate) fn not_implemented<T>(&mut self, callee: &Name) -> Option<T> {
         let works = match callee.text.as_str() {
             "value" | "score" => "`generate`, `answer`, `logp` and `entropy` read models",
@@ -105,6 +105,9 @@ impl Sema<'_> {
                 callee.span,
                 format!("`{name}` is not a function"),
             ));
+        }
+        if self.lost_items(env.module) {
+            return None;
         }
         let mut names: Vec<String> = super::builtin::NAMES
             .iter()
@@ -423,7 +426,7 @@ impl Sema<'_> {
         let have = self.ty(*x).axes.clone();
         let elem_fits = match (&ty.kind, self.elem(*x)) {
             (TypeKind::Name(n), Elem::Float | Elem::Int) if n == "float" => true,
-            (TypeKind::Name(n), elem) => n == self.elem_name(elem),
+            (TypeKind::Name(n), elem) => n == elem.name(),
             _ => true,
         };
         let patterns = ty.axes.as_deref().unwrap_or(&[]);
@@ -455,17 +458,6 @@ impl Sema<'_> {
             )
             .label(ty.span, "declared here"),
         )
-    }
-
-    pub(crate) fn elem_name(&self, elem: Elem) -> &'static str {
-        match elem {
-            Elem::Float => "float",
-            Elem::Int => "int",
-            Elem::Bool => "bool",
-            Elem::Text => "text",
-            Elem::Chat => "chat",
-            Elem::TextList => "text[]",
-        }
     }
 }
 

@@ -114,6 +114,8 @@ pub(crate) struct Sema<'a> {
     pub body: Option<Body>,
     /// The `train` block being read.
     pub live: Option<Live>,
+    /// Names logged so far, by evaluations or else by the step, and where.
+    pub logged: Vec<(bool, String, Span)>,
     /// Models trained so far in the step, and where.
     pub trained: Vec<(ModelId, Span)>,
     /// How each rollout came to be.
@@ -150,6 +152,7 @@ impl<'a> Sema<'a> {
             known: HashMap::new(),
             body: None,
             live: None,
+            logged: vec![],
             trained: vec![],
             origins: vec![],
             columns: HashMap::new(),

@@ -54,7 +54,7 @@ impl Sema<'_> {
 
     fn known_param(&mut self, name: &str) {
         let params = &self.graph.params;
-        if params.iter().any(|p| p.name == name) {
+        if params.iter().any(|p| p.name == name) || self.lost_items(0) {
             return;
         }
         let file = self.sources.iter().next().map(|(_, s)| s.name.clone());

@@ -1,6 +1,6 @@
 //! What names mean where: locals, columns, the file's items, the prelude.
 
-use crate::ast::Name;
+use crate::ast::{ItemKind, Name};
 use crate::diag::Diagnostic;
 use crate::graph::{Const, Elem, ExprRef, NodeKind, Op, Scope, Type};
 use crate::source::Span;
@@ -37,6 +37,10 @@ pub(crate) struct Env {
     pub columns: bool,
     /// Names bound further down, for a better message: name and where.
     pub later: Vec<(String, Span)>,
+    /// A statement that did not parse may have bound any name.
+    pub lost_names: bool,
+    /// A value that did not parse may have introduced axes.
+    pub lost_axes: bool,
 }
 
 impl Env {
@@ -162,8 +166,24 @@ impl Sema<'_> {
         Some(e)
     }
 
+    /// Whether an unknown name may come from text that did not parse, which has its message already.
+    pub(crate) fn is_lost(&self, name: &str, env: &Env) -> bool {
+        let axis = name.starts_with(char::is_uppercase);
+        let lost = env.lost_names || (axis && env.lost_axes) || self.lost_items(env.module);
+        lost && self.failed()
+    }
+
+    /// Whether an item of a file did not parse.
+    pub(crate) fn lost_items(&self, module: usize) -> bool {
+        let items = self.modules.get(module).map(|m| &m.file.items);
+        items.is_some_and(|i| i.iter().any(|i| matches!(i.kind, ItemKind::Bad)))
+    }
+
     /// Reports an unknown name, with what is near or where it is bound.
     pub(crate) fn unknown<T>(&mut self, name: &str, span: Span, env: &Env) -> Option<T> {
+        if self.is_lost(name, env) {
+            return None;
+        }
         let place = self.place();
         let mut d = Diagnostic::error("E010", span, format!("no `{name}` in {place}"));
         if let Some((_, later)) = env.later.iter().find(|(n, _)| n == name) {

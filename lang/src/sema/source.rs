@@ -3,12 +3,20 @@
 use crate::ast::{self, Arg, Expr, ExprKind, Name, TypeKind};
 use crate::diag::Diagnostic;
 use crate::graph::{
-    Column, Data, Dtype, Elem, ExprRef, Model, ModelId, ModelKind, Optim, Reward, RewardSource,
+    Column, Const, Data, Dtype, Elem, ExprRef, Model, ModelId, ModelKind, Optim, Reward,
+    RewardSource,
 };
 use crate::source::Span;
 
-use super::args::{label, must};
+use super::args::{WORKERS, label, must};
 use super::{Def, Env, Sema};
+
+/// What [`is_decay`] holds of, in words.
+const DECAY: &str = "at least 0 and below 1";
+
+fn is_decay(v: f64) -> bool {
+    (0.0..1.0).contains(&v)
+}
 
 impl Sema<'_> {
     /// `jsonl("data/sums.jsonl") { question: text }`
@@ -264,14 +272,16 @@ impl Sema<'_> {
         let lr_at = found[0]?;
         let lr = self.rate(lr_at)?;
         let mut env = Env::of(0);
-        let mut option = |i: usize, default: f64, hi: f64| match found[i] {
-            Some(e) => self.real(e, &mut env, slots[i].name, (0.0, hi)),
+        let mut option = |i: usize, default: f64, fits, range| match found[i] {
+            Some(e) => self.real_where(e, &mut env, slots[i].name, fits, range),
             None => Some(default),
         };
-        let (mut beta1, mut beta2) = (option(1, 0.9, 1.0)?, option(2, 0.999, 1.0)?);
-        let eps = option(4, 1e-8, 1.0)?;
-        let weight_decay = option(5, 0.0, f64::INFINITY)?;
-        let clip = option(6, 1.0, f64::INFINITY)?;
+        let mut beta1 = option(1, 0.9, is_decay, DECAY)?;
+        let mut beta2 = option(2, 0.999, is_decay, DECAY)?;
+        let eps = option(4, 1e-8, |v| v > 0.0 && v <= 1.0, "above 0 and at most 1")?;
+        let from_zero = |v: f64| v >= 0.0 && v.is_finite();
+        let weight_decay = option(5, 0.0, from_zero, "at least 0")?;
+        let clip = option(6, 1.0, from_zero, "at least 0")?;
         if let Some(e) = found[3] {
             let ExprKind::List(pair) = &e.kind else {
                 return self.bad_option(e, "betas", "two numbers such as `[0.9, 0.999]`");
@@ -279,8 +289,8 @@ impl Sema<'_> {
             let [a, b] = &pair[..] else {
                 return self.bad_option(e, "betas", "two numbers such as `[0.9, 0.999]`");
             };
-            beta1 = self.real(a, &mut env, "betas", (0.0, 1.0))?;
-            beta2 = self.real(b, &mut env, "betas", (0.0, 1.0))?;
+            beta1 = self.real_where(a, &mut env, "betas", is_decay, DECAY)?;
+            beta2 = self.real_where(b, &mut env, "betas", is_decay, DECAY)?;
         }
         Some(Optim {
             lr,
@@ -295,14 +305,17 @@ impl Sema<'_> {
     fn rate(&mut self, e: &Expr) -> Option<ExprRef> {
         let x = self.expr(e, &mut Env::of(0))?;
         self.need_number("lr", x, e.span)?;
-        if let Some(crate::graph::Const::Float(v)) = self.as_const(x)
-            && v < 0.0
-        {
-            return self.fail(Diagnostic::error(
-                "E018",
-                e.span,
-                "a learning rate is not negative",
-            ));
+        let negative = match self.as_const(x) {
+            Some(Const::Float(v)) => v < 0.0,
+            Some(Const::Int(v)) => v < 0,
+            _ => false,
+        };
+        if negative {
+            let text = self.quote(e.span);
+            return self.fail(
+                Diagnostic::error("E018", e.span, format!("`lr` cannot be {text}"))
+                    .help("it is at least 0"),
+            );
         }
         Some(x)
     }
@@ -365,7 +378,7 @@ impl Sema<'_> {
             None => None,
         };
         let workers = match found[3] {
-            Some(e) => Some(self.whole(e, &mut env, "workers", 1)?),
+            Some(e) => Some(self.whole(e, &mut env, "workers", (1, WORKERS))?),
             None => None,
         };
         Some(Reward {

@@ -5,7 +5,7 @@ use crate::diag::Diagnostic;
 use crate::graph::{ExprRef, Metric, ModelId, ModelKind, Node, NodeKind, Scope, Train};
 use crate::source::Span;
 
-use super::args::label;
+use super::args::{ROWS, label};
 use super::body::bound_names;
 use super::{Env, Live, Sema, Val};
 
@@ -58,7 +58,7 @@ impl Sema<'_> {
             None => None,
         };
         let epochs = match found[1] {
-            Some(e) => self.whole(e, env, "epochs", 1)?,
+            Some(e) => self.whole(e, env, "epochs", (1, ROWS))?,
             None => 1,
         };
         let shuffle = match found[2] {
@@ -153,17 +153,13 @@ impl Sema<'_> {
 
     /// M110: a minibatch divides the batch.
     fn minibatch(&mut self, e: &Expr, env: &mut Env) -> Option<usize> {
-        let n = self.whole(e, env, "minibatch", 1)?;
+        let n = self.whole(e, env, "minibatch", (1, ROWS))?;
         let rows = self.body.as_ref()?.rows;
         let batch = self.fixed_size(rows)?;
         if batch.is_multiple_of(n) {
             return Some(n);
         }
-        let near: Vec<String> = (1..=batch)
-            .filter(|d| batch.is_multiple_of(*d))
-            .map(|d| d.to_string())
-            .collect();
-        let near = &near[near.len().saturating_sub(6)..];
+        let near: Vec<String> = divisors(batch, n).iter().map(usize::to_string).collect();
         let at = self.graph.axis(rows).span;
         let axis = self.axis_name(rows).to_string();
         self.fail(
@@ -176,4 +172,17 @@ impl Sema<'_> {
             .help(format!("these do: {}", near.join(", "))),
         )
     }
+}
+
+/// The divisors of `batch` nearest to `n`, six at most, in order.
+fn divisors(batch: usize, n: usize) -> Vec<usize> {
+    let mut all: Vec<usize> = (1..=batch.isqrt())
+        .filter(|d| batch.is_multiple_of(*d))
+        .flat_map(|d| [d, batch / d])
+        .collect();
+    all.sort_by_key(|d| (d.abs_diff(n), *d));
+    all.dedup();
+    all.truncate(6);
+    all.sort_unstable();
+    all
 }

@@ -8,7 +8,7 @@ use crate::graph::{
 };
 use crate::source::Span;
 
-use super::args::{label, must};
+use super::args::{GROUP, ROWS, TOKENS, label, must};
 use super::{Env, Kind, Origin, Sema, Val, describe};
 
 impl Sema<'_> {
@@ -52,15 +52,15 @@ impl Sema<'_> {
             None => None,
         };
         let top_k = match found[4] {
-            Some(e) => Some(self.whole(e, env, "top_k", 1)?),
+            Some(e) => Some(self.whole(e, env, "top_k", (1, ROWS))?),
             None => None,
         };
         let min_tokens = match found[5] {
-            Some(e) => self.whole(e, env, "min_tokens", 0)?,
+            Some(e) => self.whole(e, env, "min_tokens", (0, TOKENS))?,
             None => 0,
         };
         let stop = match found[6] {
-            Some(e) => self.texts_of(e, env, "stop")?,
+            Some(e) => self.stop_texts(e, env)?,
             None => vec![],
         };
         if let Some(e) = found[7] {
@@ -271,7 +271,8 @@ impl Sema<'_> {
             Some(g) => Some(self.group(g, callee, binders, env)?),
             None => None,
         };
-        let max = self.whole(max, env, &tokens.name.text, 1)?;
+        let max = self.whole(max, env, &tokens.name.text, (1, TOKENS))?;
+        self.fits_one_call(rows, group, max, tokens.span)?;
         if !self.free_name(&tokens.name, env) {
             return None;
         }
@@ -303,7 +304,7 @@ impl Sema<'_> {
     ) -> Option<AxisId> {
         match &g.size {
             Some(Size::Fixed(n)) => {
-                let n = self.whole(n, env, &g.name.text, 1)?;
+                let n = self.whole(n, env, &g.name.text, (1, GROUP))?;
                 if !self.free_name(&g.name, env) {
                     return None;
                 }
@@ -314,6 +315,8 @@ impl Sema<'_> {
             Some(Size::Ragged(_)) => self.response_axis(callee, binders, true),
             None => match env.find(&g.name.text).map(|l| l.val.clone()) {
                 Some(Val::Axis(a)) if self.fixed_size(a).is_some() => Some(a),
+                Some(Val::Poison) => None,
+                None if self.is_lost(&g.name.text, env) => None,
                 _ => self.fail(
                     Diagnostic::error(
                         "E037",
@@ -516,7 +519,7 @@ impl Sema<'_> {
             let (x, at) = self.operand(e, env)?;
             let is = self.elem(x);
             if is != *wants && (is, *wants) != (Elem::Int, Elem::Float) {
-                let (text, is, wants) = (self.quote(at), describe(is), self.elem_name(*wants));
+                let (text, is, wants) = (self.quote(at), describe(is), wants.name());
                 return self.fail(
                     Diagnostic::error(
                         "E034",

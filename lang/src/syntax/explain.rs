@@ -1,7 +1,7 @@
 //! One sentence for a piece that does not parse.
 //!
 //! The known mistakes are looked for first (`mistakes.rs`); what remains says what was expected and
-//! after what, in the words of the manual.
+//! after what, in the terms the language uses.
 
 use super::grammar::Rule;
 use super::mistakes;

@@ -1,8 +1,13 @@
-//! No text panics.
+//! Every text gets an answer: a graph or an error, and every message points into a text.
 
 use proptest::prelude::*;
 use rlhf_lang::compile::{Input, compile_expression};
 use rlhf_lang::graph::{Elem, show};
+
+use rlhf_lang::compile::Compiled;
+use rlhf_lang::diag::{Diagnostic, Level};
+use rlhf_lang::source::Sources;
+use rlhf_lang::syntax::ast::ItemKind;
 
 use super::check;
 
@@ -93,12 +98,37 @@ fn swapped(edits: &[(usize, usize)]) -> String {
     words.join(" ")
 }
 
+/// Labels and fixes lie inside their texts, between whole characters.
+fn point_into_texts(sources: &Sources, diagnostics: &[Diagnostic]) {
+    for d in diagnostics {
+        let fixes = d.fix.iter().flat_map(|f| f.edits.iter().map(|(s, _)| *s));
+        for span in d.labels.iter().map(|l| l.span).chain(fixes) {
+            let text = &sources.get(span.file).text;
+            assert!(text.get(span.range()).is_some(), "{d:?}");
+        }
+    }
+}
+
+/// Compiles a text and holds the answer against what every answer must be.
+fn answered(text: &str) -> Compiled {
+    let compiled = check(text, &[]);
+    point_into_texts(&compiled.sources, &compiled.diagnostics);
+    let failed = compiled.diagnostics.iter().any(|d| d.level == Level::Error);
+    let runs = compiled
+        .file
+        .items
+        .iter()
+        .any(|i| matches!(i.kind, ItemKind::Step(_)));
+    assert_eq!(compiled.graph.is_some(), runs && !failed, "{text}");
+    compiled
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn mutated_programs_give_an_answer(edits in prop::collection::vec((0usize..4000, 0usize..12, 0usize..1000), 1..5)) {
-        let compiled = check(&mutant(&edits), &[]);
+        let compiled = answered(&mutant(&edits));
         if let Some(graph) = &compiled.graph {
             show::text(graph);
             show::svg(graph);
@@ -107,9 +137,7 @@ proptest! {
 
     #[test]
     fn programs_with_other_words_give_an_answer(edits in prop::collection::vec((0usize..1000, 0usize..1000), 1..4)) {
-        let compiled = check(&swapped(&edits), &[]);
-        prop_assert!(compiled.graph.is_some() != compiled.diagnostics.iter().any(|d| d.level == rlhf_lang::diag::Level::Error)
-            || !compiled.file.items.iter().any(|i| matches!(i.kind, rlhf_lang::syntax::ast::ItemKind::Step(_))));
+        let compiled = answered(&swapped(&edits));
         if let Some(graph) = &compiled.graph {
             show::text(graph);
             show::svg(graph);
@@ -123,20 +151,26 @@ proptest! {
             Input { name: "r".into(), axes: vec![("B".into(), Some(2)), ("G".into(), Some(3))], elem: Elem::Float },
             Input { name: "lp".into(), axes: vec![("B".into(), Some(2)), ("G".into(), Some(3)), ("T".into(), None)], elem: Elem::Float },
         ];
-        let _ = compile_expression(&text.join(" "), &["std.ppo".into()], &inputs, &|_| None);
+        match compile_expression(&text.join(" "), &["std.ppo".into()], &inputs, &|_| None) {
+            Ok(made) => prop_assert!((made.value.0 as usize) < made.graph.exprs.len()),
+            Err((sources, diagnostics)) => {
+                prop_assert!(diagnostics.iter().any(|d| d.level == Level::Error));
+                point_into_texts(&sources, &diagnostics);
+            }
+        }
     }
 
     #[test]
     fn any_text_gives_an_answer(text in ".{0,300}") {
-        check(&text, &[]);
+        answered(&text);
     }
 }
 
 #[test]
 fn truncated_programs_give_an_answer() {
     for (at, _) in SEED.char_indices().step_by(17) {
-        check(&SEED[..at], &[]);
-        check(&SEED[at..], &[]);
+        answered(&SEED[..at]);
+        answered(&SEED[at..]);
     }
 }
 

@@ -254,3 +254,83 @@ fn preferences_lower() {
         });
     assert_eq!(passes.collect::<Vec<_>>(), [2]);
 }
+
+#[test]
+fn metrics_do_not_overwrite_each_other() {
+    let help =
+        "the metrics of `step` and of its `train` blocks stand side by side; take another name";
+    assert_eq!(
+        body("train policy {\n  minimize -mean(logp(policy, roll) * r)\n  log reward: mean(r)\n}"),
+        format!("E011 `reward` `reward` is already logged on line 9 | {help}")
+    );
+    let eval = "eval every 2 over d[E: 2] {\n  best = generate(policy, question)[S: ..8]\n  log NAME: mean(if best.text == answer then 1 else 0)\n}\n";
+    let two = |a: &str, b: &str| {
+        let evals = eval.replace("NAME", a) + &eval.replace("NAME", b);
+        program("train policy { minimize -mean(logp(policy, roll) * r) }") + &evals
+    };
+    assert_eq!(messages(&check(&two("reward", "other"), &[])), "");
+    assert!(only(&two("exact", "exact")).starts_with("E011 `exact` `exact` is already logged"));
+}
+
+#[test]
+fn counts_and_options_have_limits() {
+    let optim = |options: &str| only(&program("log a: mean(r)").replace("lr: 1e-5", options));
+    for (options, said) in [
+        (
+            "1e-5, beta1: 1",
+            "`beta1` cannot be 1 | it is at least 0 and below 1",
+        ),
+        (
+            "1e-5, betas: [0.9, -1]",
+            "`betas` cannot be -1 | it is at least 0 and below 1",
+        ),
+        (
+            "1e-5, eps: 0",
+            "`eps` cannot be 0 | it is above 0 and at most 1",
+        ),
+        ("1e-5, clip: -1", "`clip` cannot be -1 | it is at least 0"),
+        (
+            "1e-5, weight_decay: -0.1",
+            "`weight_decay` cannot be -0.1 | it is at least 0",
+        ),
+        ("-1", "`lr` cannot be `-1` | it is at least 0"),
+        ("lr: -1e-5", "`lr` cannot be `-1e-5` | it is at least 0"),
+    ] {
+        let found = optim(options);
+        assert!(
+            found.starts_with("E018") && found.ends_with(said),
+            "{options}: {found}"
+        );
+    }
+    let other = |call: &str, axes: &str| {
+        body(&format!(
+            "other = generate(policy, question{call})[{axes}]\nlog a: mean(len(other, U))"
+        ))
+    };
+    assert_eq!(
+        other(", stop: \"\"", "U: ..8"),
+        "E018 `\"\"` `stop` has an empty text | every response contains it; leave it out"
+    );
+    assert_eq!(
+        other("", "U: ..10000001"),
+        "E018 `10000001` `U: 10000001` is outside `1..10000000`"
+    );
+    assert!(other("", "K: 1000000, U: ..10000000").contains("too many for one call"));
+    let rows = program("log a: mean(r)").replace("B: 4", "B: 735134400");
+    let rows = rows.replace("train policy", "train policy, minibatch: 11111");
+    assert!(messages(&check(&rows, &[])).contains("M110"));
+}
+
+#[test]
+fn broken_text_is_one_message() {
+    let broken = |from: &str, to: &str| {
+        let text = program("a = mean(r, G)\nlog a: mean(a), length: mean(len(roll, T))");
+        assert!(text.contains(from), "{text}");
+        only(&text.replace(from, to))
+    };
+    assert!(broken("T: ..32]", "T: ..32").starts_with("E001"));
+    assert!(broken("generate(policy", "generate(polcy").starts_with("E010 `polcy`"));
+    assert!(broken("a = mean(r, G)", "a = = mean(r, G)").starts_with("E001"));
+    assert!(broken("model policy =", "model policy").starts_with("E001"));
+    assert!(broken("param base:", "param base").starts_with("E001"));
+}

@@ -1,7 +1,7 @@
 //! Every function of the standard library lowers, and is documented.
 
 use rlhf_lang::compile::{Input, compile_expression};
-use rlhf_lang::graph::Elem;
+use rlhf_lang::graph::{Binary, Elem, ExprRef, Graph, Op};
 use rlhf_lang::source::FileId;
 use rlhf_lang::syntax::ast::{FnParam, ItemKind, TypeKind};
 use rlhf_lang::syntax::parse;
@@ -63,4 +63,54 @@ fn every_function_lowers_with_all_its_arguments_and_with_none_of_its_defaults() 
         }
     }
     assert!(count > 25, "{count} functions");
+}
+
+/// The value of a schedule in an iteration of a run.
+fn value(graph: &Graph, e: ExprRef, at: f64, of: f64) -> f64 {
+    let x = graph.expr(e);
+    let arg = |i: usize| value(graph, x.args[i], at, of);
+    match &x.op {
+        Op::Number(v) => *v,
+        Op::Bool(b) => f64::from(*b),
+        Op::Iteration => at,
+        Op::Iterations => of,
+        Op::Binary(Binary::Add) => arg(0) + arg(1),
+        Op::Binary(Binary::Sub) => arg(0) - arg(1),
+        Op::Binary(Binary::Mul) => arg(0) * arg(1),
+        Op::Binary(Binary::Div) => arg(0) / arg(1),
+        Op::Binary(Binary::Min) => arg(0).min(arg(1)),
+        Op::Binary(Binary::Max) => arg(0).max(arg(1)),
+        Op::Binary(Binary::Le) => f64::from(arg(0) <= arg(1)),
+        Op::Select => arg(if arg(0) != 0.0 { 1 } else { 2 }),
+        Op::Clamp => arg(0).max(arg(1)).min(arg(2)),
+        other => panic!("{other:?} in a schedule"),
+    }
+}
+
+fn schedule(text: &str, iterations: usize) -> Vec<f64> {
+    let made = compile_expression(text, &[], &[], &|_| None);
+    let made = made.unwrap_or_else(|(_, found)| panic!("{text}: {found:?}"));
+    (1..=iterations)
+        .map(|i| value(&made.graph, made.value, i as f64, iterations as f64))
+        .collect()
+}
+
+#[test]
+fn schedules_follow_their_formulas() {
+    let close = |a: Vec<f64>, b: &[f64]| {
+        assert_eq!(a.len(), b.len());
+        let near = a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-7);
+        assert!(near, "{a:?} is not {b:?}");
+    };
+    close(schedule("warmup(1, 2)", 4), &[0.5, 1.0, 1.0, 1.0]);
+    close(schedule("linear(1)", 4), &[1.0, 0.75, 0.5, 0.25]);
+    close(
+        schedule("linear(1, 2, 0.5)", 6),
+        &[0.5, 1.0, 1.0, 0.875, 0.75, 0.625],
+    );
+    let half = |p: f64| (1.0 + (std::f64::consts::PI * p).cos()) / 2.0;
+    close(
+        schedule("cosine(1, 2)", 6),
+        &[0.5, 1.0, 1.0, half(0.25), half(0.5), half(0.75)],
+    );
 }

@@ -6,7 +6,7 @@ use rlhf_lang::source::{FileId, Source};
 use rlhf_lang::syntax::ast::*;
 use rlhf_lang::syntax::{parse, parse_expression};
 
-/// The design's sample program.
+/// A whole program that trains with GRPO.
 pub const GRPO: &str = include_str!("grpo.rlhf");
 
 /// The tree of a text that parses without a diagnostic.
