@@ -148,17 +148,32 @@ install_packages() {
 # Builds unless the executable is newer than every source it was built from. The stamp carries the time
 # at which that build started and the libtorch it linked.
 ensure_built() { # executable, cargo packages…
-    local executable="$target/release/$1" stamp="$target/.built-$1" package flags=()
+    local executable="$target/release/$1" stamp="$target/.built-$1"
     shift
-    if [ -x "$executable" ] && [ -f "$stamp" ] && [ "$(<"$stamp")" = "${LIBTORCH:-}" ] &&
-        [ -z "$(cd "$root" && find "${sources[@]}" -newer "$stamp" -print -quit)" ]; then
-        return
-    fi
+    if is_built "$executable" "$stamp"; then return; fi
     require cargo cxx
-    mkdir -p "$target"
-    printf '%s' "${LIBTORCH:-}" >"$stamp.new"
+    mkdir -p "$target" "$logs"
+    # One build at a time. Without a Python that locks, cargo's own lock still keeps builds apart.
+    {
+        if find_python; then "$base_python" -c "$lock_descriptor_9"; fi
+        is_built "$executable" "$stamp" || build "$stamp" "$@"
+    } 9>"$logs/build.lock"
+}
+
+is_built() { # path of the executable, its stamp
+    [ -x "$1" ] && [ -f "$2" ] && [ "$(<"$2")" = "${LIBTORCH:-}" ] &&
+        [ -z "$(cd "$root" && find "${sources[@]}" -newer "$2" -print -quit)" ]
+}
+
+build() { # stamp, cargo packages…
+    local stamp="$1" package flags=()
+    shift
     for package in "$@"; do flags+=(-p "$package"); done
-    step "building ${*}" build cargo build --release --manifest-path "$root/Cargo.toml" \
-        --target-dir "$target" "${flags[@]}" || exit 1
-    mv "$stamp.new" "$stamp"
+    printf '%s' "${LIBTORCH:-}" >"$stamp.$$"
+    if ! step "building ${*}" build cargo build --release --manifest-path "$root/Cargo.toml" \
+        --target-dir "$target" "${flags[@]}"; then
+        rm -f "$stamp.$$"
+        exit 1
+    fi
+    mv "$stamp.$$" "$stamp"
 }

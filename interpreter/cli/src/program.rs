@@ -20,8 +20,9 @@ pub struct Program {
 }
 
 impl Program {
-    /// Reads a program: a file, or else a shipped algorithm by its bare name. In a checkout the name
-    /// means the file in `algorithms/`, so that edits count and its data is found.
+    /// Reads a program: a file, or else a shipped algorithm by its bare name. The name means the file
+    /// in the `algorithms/` of the working directory or of the checkout, so that edits count and its
+    /// data is found.
     pub fn open(word: &str) -> Outcome<Program> {
         let path = Path::new(word);
         let error = match std::fs::read(path) {
@@ -31,16 +32,19 @@ impl Program {
         let Some(text) = shipped(word) else {
             return Err(unreadable(path, &error));
         };
-        let beside = Path::new("algorithms").join(format!("{word}.rlhf"));
-        match std::fs::read(&beside) {
-            Ok(bytes) => Program::of_file(&beside, bytes),
-            Err(_) => Ok(Program {
-                name: format!("{word}.rlhf"),
-                stem: word.into(),
-                text: text.into(),
-                folder: PathBuf::from("."),
-            }),
+        let checkout = std::env::var_os("RLHF_ROOT").map(PathBuf::from);
+        for folder in std::iter::once(PathBuf::new()).chain(checkout) {
+            let path = folder.join("algorithms").join(format!("{word}.rlhf"));
+            if let Ok(bytes) = std::fs::read(&path) {
+                return Program::of_file(&path, bytes);
+            }
         }
+        Ok(Program {
+            name: format!("{word}.rlhf"),
+            stem: word.into(),
+            text: text.into(),
+            folder: PathBuf::from("."),
+        })
     }
 
     fn of_file(path: &Path, bytes: Vec<u8>) -> Outcome<Program> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rlhf_lang::graph::{Dtype, Param};
+use rlhf_lang::source::Source;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -79,6 +80,8 @@ pub struct Manifest {
 /// What the manifest records beside the program.
 #[derive(Debug)]
 pub struct Facts<'a> {
+    /// The libraries of the program's folder that it imports.
+    pub libraries: Vec<&'a Source>,
     /// Params with their values.
     pub params: &'a [Param],
     /// The seed.
@@ -94,13 +97,22 @@ pub struct Facts<'a> {
 }
 
 impl Manifest {
-    /// Writes `manifest.json` and, beside it, the program's text.
+    /// Writes `manifest.json` and, beside it, the texts of the program and of its libraries.
     pub fn write(dir: &Path, program: &Program, facts: &Facts) -> std::io::Result<Manifest> {
         std::fs::write(dir.join("program.rlhf"), &program.text)?;
-        let hash: String = Sha256::digest(&program.text)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let mut libraries = vec![];
+        for (i, library) in facts.libraries.iter().enumerate() {
+            // Numbered, since two folders may each have a library of the same name.
+            let stem = Path::new(&library.name).file_name().unwrap_or_default();
+            let copy = format!("{}-{}", i + 1, stem.to_string_lossy());
+            std::fs::create_dir_all(dir.join("libraries"))?;
+            std::fs::write(dir.join("libraries").join(&copy), &library.text)?;
+            libraries.push(json!({
+                "file": library.name,
+                "copy": format!("libraries/{copy}"),
+                "sha256": sha256(&library.text),
+            }));
+        }
         let mut params = Map::new();
         let mut overridden = vec![];
         for param in facts.params {
@@ -116,7 +128,8 @@ impl Manifest {
             .collect();
         let object = json!({
             "format_version": 1,
-            "program": { "name": program.stem, "file": program.name, "sha256": hash },
+            "program": { "name": program.stem, "file": program.name, "sha256": sha256(&program.text) },
+            "libraries": libraries,
             "params": params,
             "overridden": overridden,
             "seed": facts.seed,
@@ -150,6 +163,11 @@ impl Manifest {
         let text = serde_json::to_string_pretty(&self.object)?;
         std::fs::write(&self.path, text + "\n")
     }
+}
+
+fn sha256(text: &str) -> String {
+    let digest = Sha256::digest(text);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn now() -> String {

@@ -32,6 +32,19 @@ fn shipped_programs_are_checked_by_name() {
 }
 
 #[test]
+fn a_shipped_name_means_the_checkouts_file_from_anywhere() {
+    let scene = Scene::new();
+    scene.write("checkout/algorithms/grpo.rlhf", PROGRAM);
+    scene.write("checkout/algorithms/sums.jsonl", &scene.read("sums.jsonl"));
+    std::fs::remove_file(scene.path("sums.jsonl")).expect("it exists");
+    let mut command = scene.command(&["check", "grpo"]);
+    let command = command.env("RLHF_ROOT", scene.path("checkout"));
+    let ran = common::ran(command.output().expect("rlhf starts"));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("checkout/algorithms/grpo.rlhf"));
+}
+
+#[test]
 fn problems_come_in_three_formats() {
     let scene = Scene::new();
     scene.write("bad.rlhf", &PROGRAM.replace("mean(r)", "mean(rr)"));
@@ -111,6 +124,10 @@ fn the_data_is_held_against_its_declaration() {
             "declared here",
         ],
     );
+    refused(
+        &format!("\n{good}\n{{\"question\": \"a\", \"answer\": 3}}\n"),
+        &["D302", "row 2 (line 4)"],
+    );
     refused("", &["`sums.jsonl` has no rows"]);
     refused(good, &["D314", "cannot fill one batch of 2"]);
     std::fs::rename(scene.path("sums.jsonl"), scene.path("sum.jsonl")).expect("it exists");
@@ -120,6 +137,29 @@ fn the_data_is_held_against_its_declaration() {
         "{}",
         ran.err
     );
+}
+
+#[test]
+fn null_is_none_for_text_and_a_byte_order_mark_is_skipped() {
+    let scene = Scene::new();
+    let good = "{\"question\": \"a\", \"answer\": null}\n";
+    scene.write("sums.jsonl", &format!("\u{feff}{}", good.repeat(2)));
+    let ran = scene.rlhf(&["check", "sums.rlhf"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let list = format!("\u{feff}[{good},{good}]");
+    scene.write("sums.json", &list);
+    let program = PROGRAM.replace("jsonl(\"sums.jsonl\")", "json(\"sums.json\")");
+    scene.write("list.rlhf", &program);
+    let ran = scene.rlhf(&["check", "list.rlhf"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let flagged = PROGRAM.replace("answer: text", "answer: text, sure: bool");
+    scene.write("flagged.rlhf", &flagged);
+    scene.write(
+        "sums.jsonl",
+        &good.replace("null", "null, \"sure\": null").repeat(2),
+    );
+    let ran = scene.rlhf(&["check", "flagged.rlhf"]);
+    assert!(ran.err.contains("`sure` is null"), "{}", ran.err);
 }
 
 #[test]
@@ -146,6 +186,12 @@ fn usage_errors_are_2_and_help_is_0() {
     assert_eq!(
         scene.rlhf(&["run", "sums.rlhf", "--iterations", "0"]).code,
         2
+    );
+    let ran = scene.rlhf(&["run", "sums.rlhf", "--threads", "0"]);
+    assert!(
+        ran.code == 2 && ran.err.contains("--threads"),
+        "{}",
+        ran.err
     );
     assert_eq!(scene.rlhf(&["--help"]).code, 0);
     let ran = scene.rlhf(&["--version"]);

@@ -6,7 +6,7 @@ mod common;
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
-use common::Scene;
+use common::{PROGRAM, Scene};
 use serde_json::Value;
 
 /// Three iterations, two evaluations, a checkpoint.
@@ -118,6 +118,40 @@ fn the_run_directory_holds_what_is_needed_to_run_again() {
             .as_str()
             .is_some_and(|c| c.ends_with("/model"))
     );
+}
+
+#[test]
+fn the_libraries_of_a_program_are_kept_with_its_run() {
+    let scene = Scene::new();
+    scene.rank(GOOD);
+    let library = "fn twice(x) = 2 * x\n";
+    scene.write("lib/mine.rlhf", library);
+    let program = PROGRAM
+        .replace("data sums", "use \"lib/mine.rlhf\" { twice }\n\ndata sums")
+        .replace("log reward: mean(r)", "log reward: mean(twice(r))");
+    scene.write("sums.rlhf", &program);
+    let ran = scene.rlhf(&["run", "sums.rlhf", "--quiet"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let manifest: Value =
+        serde_json::from_str(&scene.read("runs/sums-1/manifest.json")).expect("JSON");
+    let libraries = manifest["libraries"].as_array().map_or(0, Vec::len);
+    assert_eq!(libraries, 1, "{}", manifest["libraries"]);
+    let kept = &manifest["libraries"][0];
+    assert_eq!(kept["file"], "lib/mine.rlhf");
+    assert_eq!(kept["copy"], "libraries/1-mine.rlhf");
+    assert_eq!(kept["sha256"].as_str().map(str::len), Some(64));
+    assert_eq!(scene.read("runs/sums-1/libraries/1-mine.rlhf"), library);
+}
+
+#[test]
+fn a_run_that_no_machine_can_hold_is_refused_in_words() {
+    let scene = Scene::new();
+    scene.rank(GOOD);
+    let program = PROGRAM.replace("G: 2", "G: 1000000000000");
+    scene.write("sums.rlhf", &program);
+    let ran = scene.rlhf(&["run", "sums.rlhf"]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.err.contains("P201"), "{}", ran.err);
 }
 
 #[test]

@@ -23,50 +23,59 @@ pub struct Memory {
 impl Memory {
     /// Everything.
     pub fn total(&self) -> u64 {
-        self.weights + self.gradients + self.optimizer + self.activations
+        [self.gradients, self.optimizer, self.activations]
+            .into_iter()
+            .fold(self.weights, u64::saturating_add)
     }
 }
 
 /// Longest prompt that the estimate allows for; the data's real lengths are known only later.
 pub const ASSUMED_PROMPT: u64 = 128;
-/// Rows of a head chunk: logits are never held for more tokens at once.
-pub const HEAD_CHUNK: u64 = 512;
+/// Logits of a head chunk, lines times vocabulary: no more are held at once, but for one line.
+pub const HEAD_LOGITS: u64 = 1 << 24;
+/// Tokens of one packed pass of training.
+pub const MICRO_TOKENS: usize = 2048;
+/// Tokens of one packed pass of scoring.
+pub const SCORING_TOKENS: u64 = 4096;
+/// Responses decoded at once; a group is never cut.
+pub const DECODING_ROWS: u64 = 256;
+
+/// Bytes of a number of the computation: f32 whatever the parameters are.
+const F32: u64 = 4;
 
 /// Memory of a run of `graph` with `shapes[model]`, parameters in `dtype` where a model does not say,
-/// and passes of at most `micro` tokens.
+/// and training passes of at most `micro` tokens. A sum that no machine has saturates.
 pub fn estimate(graph: &Graph, shapes: &[ModelShape], dtype: Dtype, micro: u64) -> Memory {
     let mut memory = Memory::default();
     for (model, shape) in graph.models.iter().zip(shapes) {
-        let bytes = match model.dtype.unwrap_or(dtype) {
-            Dtype::F32 => 4,
-            Dtype::Bf16 => 2,
-        };
-        let parameters = shape.parameters();
-        memory.weights += parameters * bytes;
-        if model.optim.is_some() && matches!(model.kind, ModelKind::Causal { .. }) {
-            memory.gradients += parameters * bytes;
-            // Two moments in f32, and master weights where the parameters are not f32 themselves.
-            memory.optimizer += parameters * if bytes == 4 { 8 } else { 12 };
-        }
+        let trained = model.optim.is_some() && matches!(model.kind, ModelKind::Causal { .. });
+        let held = resident(shape.parameters(), model.dtype.unwrap_or(dtype), trained);
+        memory.weights = memory.weights.saturating_add(held.weights);
+        memory.gradients = memory.gradients.saturating_add(held.gradients);
+        memory.optimizer = memory.optimizer.saturating_add(held.optimizer);
     }
     for id in graph.dag.order() {
         let node = graph.dag.node(id);
         let need = match &node.kind {
             NodeKind::Generate { model, rollout, .. } => {
-                let shape = &shapes[model.0 as usize];
                 let rollout = graph.rollout(*rollout);
                 let size = |axis| match graph.axis(axis).size {
                     AxisSize::Fixed(n) | AxisSize::Ragged(n) => n as u64,
                     AxisSize::Rows(_) => DECODING_ROWS,
                 };
-                let prompts = size(rollout.rows).min(DECODING_ROWS);
-                let responses = prompts * rollout.group.map_or(1, size);
-                let cached = prompts * ASSUMED_PROMPT + responses * size(rollout.tokens);
-                cached * 2 * shape.layers * shape.kv_heads * shape.head_dim * 4
-                    + responses * shape.vocab * 8
+                let (prompts, group) = (size(rollout.rows), rollout.group.map_or(1, size));
+                decoding(
+                    &shapes[model.0 as usize],
+                    prompts,
+                    group,
+                    size(rollout.tokens),
+                )
             }
-            NodeKind::Forward(forward) => pass(&shapes[forward.model.0 as usize], micro, false),
-            NodeKind::Train(train) => pass(&shapes[train.model.0 as usize], micro, true),
+            NodeKind::Forward(forward) => {
+                let tokens = micro.max(SCORING_TOKENS);
+                pass(&shapes[forward.model.0 as usize], tokens, Pass::Scoring)
+            }
+            NodeKind::Train(train) => pass(&shapes[train.model.0 as usize], micro, Pass::Training),
             _ => 0,
         };
         memory.activations = memory.activations.max(need);
@@ -74,21 +83,145 @@ pub fn estimate(graph: &Graph, shapes: &[ModelShape], dtype: Dtype, micro: u64) 
     memory
 }
 
-/// Tokens of one packed pass of training or scoring.
-pub const MICRO_TOKENS: usize = 2048;
-/// Rows decoded at once when a data set is evaluated whole.
-const DECODING_ROWS: u64 = 256;
+/// What a pass keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    /// One layer's activations at a time.
+    Scoring,
+    /// Every layer's, for the way back.
+    Training,
+}
+
+/// What a model holds from beginning to end.
+fn resident(parameters: u64, dtype: Dtype, trained: bool) -> Memory {
+    let (weight, master) = match dtype {
+        Dtype::F32 => (F32, 0),
+        // The optimizer works on a copy in f32.
+        Dtype::Bf16 => (2, F32),
+    };
+    let moments = 2 * F32;
+    let (gradient, optimizer) = if trained {
+        (F32, moments + master)
+    } else {
+        (0, 0)
+    };
+    Memory {
+        weights: parameters.saturating_mul(weight),
+        gradients: parameters.saturating_mul(gradient),
+        optimizer: parameters.saturating_mul(optimizer),
+        activations: 0,
+    }
+}
+
+/// Responses decoded at once, and the prompts they continue.
+fn decoded(prompts: u64, group: u64) -> (u64, u64) {
+    let group = group.max(1);
+    let whole = DECODING_ROWS.checked_next_multiple_of(group);
+    let responses = prompts.saturating_mul(group).min(whole.unwrap_or(u64::MAX));
+    (responses, responses.div_ceil(group))
+}
+
+/// Cached keys and values, and one token's logits, of the responses decoded at once.
+fn decoding(shape: &ModelShape, prompts: u64, group: u64, longest: u64) -> u64 {
+    let (responses, prompts) = decoded(prompts, group);
+    let cached = product(&[prompts, ASSUMED_PROMPT]).saturating_add(product(&[responses, longest]));
+    product(&[cached, 2, shape.layers, shape.kv_heads, shape.head_dim, F32])
+        .saturating_add(product(&[responses, shape.vocab, 2, F32]))
+}
 
 /// Activations of one packed pass over `tokens`.
-fn pass(shape: &ModelShape, tokens: u64, backward: bool) -> u64 {
-    let queries = shape.heads * shape.head_dim;
+fn pass(shape: &ModelShape, tokens: u64, kind: Pass) -> u64 {
+    let (layers, copies) = match kind {
+        Pass::Scoring => (2, 3),
+        Pass::Training => (shape.layers, 5),
+    };
     // Saved for backward in a layer: two norms' inputs and outputs, q/k/v and their rotations,
     // attention's output, gate, up, their product.
-    let layer = 6 * shape.hidden
-        + 4 * queries
-        + 4 * shape.kv_heads * shape.head_dim
-        + 4 * shape.intermediate;
-    let layers = if backward { shape.layers } else { 2 };
-    let chunk = HEAD_CHUNK.min(tokens) * shape.vocab * 4 * if backward { 3 } else { 2 };
-    tokens * layer * layers * 4 + chunk
+    let layer = [
+        product(&[6, shape.hidden]),
+        product(&[4, shape.heads, shape.head_dim]),
+        product(&[4, shape.kv_heads, shape.head_dim]),
+        product(&[4, shape.intermediate]),
+    ]
+    .into_iter()
+    .fold(0, u64::saturating_add);
+    let lines = (HEAD_LOGITS / shape.vocab.max(1)).max(1).min(tokens);
+    product(&[tokens, layer, layers, F32]).saturating_add(product(&[
+        lines,
+        shape.vocab,
+        F32,
+        copies,
+    ]))
+}
+
+fn product(factors: &[u64]) -> u64 {
+    factors.iter().copied().fold(1, u64::saturating_mul)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: ModelShape = ModelShape {
+        layers: 3,
+        hidden: 8,
+        heads: 2,
+        kv_heads: 1,
+        head_dim: 4,
+        intermediate: 16,
+        vocab: 100,
+        positions: 64,
+        tied: true,
+    };
+
+    #[test]
+    fn gradients_and_moments_are_f32_whatever_the_parameters_are() {
+        let f32 = resident(10, Dtype::F32, true);
+        assert_eq!((f32.weights, f32.gradients, f32.optimizer), (40, 40, 80));
+        let bf16 = resident(10, Dtype::Bf16, true);
+        assert_eq!(
+            (bf16.weights, bf16.gradients, bf16.optimizer),
+            (20, 40, 120)
+        );
+        let frozen = resident(10, Dtype::Bf16, false);
+        assert_eq!(frozen.total(), 20);
+    }
+
+    #[test]
+    fn whole_groups_are_decoded_up_to_the_limit() {
+        assert_eq!(decoded(8, 8), (64, 8));
+        assert_eq!(decoded(1000, 1), (256, 256));
+        assert_eq!(decoded(1000, 100), (300, 3));
+        assert_eq!(decoded(2, 300), (300, 1));
+        assert_eq!(decoded(2, u64::MAX), (u64::MAX, 1));
+    }
+
+    #[test]
+    fn what_no_machine_has_saturates() {
+        assert_eq!(decoding(&SMALL, 8, 1 << 40, u64::MAX), u64::MAX);
+        let huge = ModelShape {
+            vocab: u64::MAX,
+            layers: u64::MAX,
+            ..SMALL
+        };
+        assert_eq!(huge.parameters(), u64::MAX);
+        assert_eq!(pass(&huge, 2048, Pass::Training), u64::MAX);
+        let memory = resident(huge.parameters(), Dtype::F32, true);
+        assert_eq!(memory.total(), u64::MAX);
+    }
+
+    #[test]
+    fn a_pass_holds_its_layers_and_one_chunk_of_logits() {
+        let layer = 6 * 8 + 4 * 8 + 4 * 4 + 4 * 16;
+        let scoring = 10 * layer * 2 * 4 + 10 * 100 * 4 * 3;
+        assert_eq!(pass(&SMALL, 10, Pass::Scoring), scoring);
+        let training = 10 * layer * 3 * 4 + 10 * 100 * 4 * 5;
+        assert_eq!(pass(&SMALL, 10, Pass::Training), training);
+        let wide = ModelShape {
+            vocab: HEAD_LOGITS,
+            ..SMALL
+        };
+        let logits = pass(&wide, 10, Pass::Scoring) - 10 * layer * 2 * 4;
+        assert_eq!(logits, HEAD_LOGITS * 4 * 3, "one line at a time");
+    }
 }

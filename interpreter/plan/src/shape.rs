@@ -51,13 +51,18 @@ impl ModelShape {
         })
     }
 
-    /// Parameters, biases left out.
+    /// Parameters, biases left out. Sizes that no model has saturate.
     pub fn parameters(&self) -> u64 {
-        let attention = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads);
-        let mlp = 3 * self.hidden * self.intermediate;
-        let norms = 2 * self.hidden;
-        let heads = if self.tied { 1 } else { 2 };
-        self.layers * (attention + mlp + norms) + self.hidden + heads * self.vocab * self.hidden
+        let times = u64::saturating_mul;
+        let heads = times(2, self.heads).saturating_add(times(2, self.kv_heads));
+        let attention = times(times(self.hidden, self.head_dim), heads);
+        let mlp = times(3, times(self.hidden, self.intermediate));
+        let norms = times(2, self.hidden);
+        let layer = attention.saturating_add(mlp).saturating_add(norms);
+        let tables = if self.tied { 1 } else { 2 };
+        times(self.layers, layer)
+            .saturating_add(self.hidden)
+            .saturating_add(times(times(tables, self.vocab), self.hidden))
     }
 }
 

@@ -63,9 +63,9 @@ fn position(given: &[Given], name: &str) -> Outcome<ValueId> {
 
 fn evaluate(args: &Eval, job: &EvalJob, sources: &Sources) -> Outcome<u8> {
     let launcher = Launcher::find().map_err(Stop::Failed)?;
-    let folder =
-        scratch().map_err(|e| Stop::failed(format!("no temporary folder: {e}"), "set TMPDIR"))?;
-    let result = listen(args, job, sources, &launcher, &folder.0);
+    let folder = tempfile::tempdir()
+        .map_err(|e| Stop::failed(format!("no temporary folder: {e}"), "set TMPDIR"))?;
+    let result = listen(args, job, sources, &launcher, folder.path());
     result.map_err(|e| match e {
         Trouble::Io(e) => Stop::failed(
             format!("`{}` cannot be run: {e}", launcher.rank.display()),
@@ -134,20 +134,4 @@ fn listen(
         return Err(Trouble::Stop(Stop::from(d.help(words))));
     }
     Ok(1)
-}
-
-/// A folder that goes away with the value.
-struct Scratch(std::path::PathBuf);
-
-fn scratch() -> std::io::Result<Scratch> {
-    let path = std::env::temp_dir().join(format!("rlhf-eval-{}", std::process::id()));
-    std::fs::create_dir_all(&path)?;
-    Ok(Scratch(path))
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Left behind, it is small and in the folder that the system empties.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

@@ -2,37 +2,38 @@
 
 use rlhf_lang::diag::Diagnostic;
 use rlhf_lang::graph::{Column, Data, Elem};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::rows::Rows;
+use super::rows::{Row, Rows};
 
 /// The first problem of each column.
 pub fn check(data: &Data, rows: &Rows) -> Vec<Diagnostic> {
     let problems = data.columns.iter().filter_map(|column| {
         rows.rows
             .iter()
-            .find_map(|(number, row)| match row.get(&column.source) {
-                None => Some(missing(data, column, *number, row)),
-                Some(value) => {
-                    wrong(column.elem, value).map(|is| mistyped(data, column, *number, &is))
-                }
+            .find_map(|row| match row.object.get(&column.source) {
+                None => Some(missing(data, column, row)),
+                Some(value) => wrong(column.elem, value).map(|is| mistyped(data, column, row, is)),
             })
     });
     problems.collect()
 }
 
-fn missing(data: &Data, column: &Column, number: usize, row: &Map<String, Value>) -> Diagnostic {
-    let names: Vec<String> = row.keys().map(|k| format!("`{k}`")).collect();
+fn missing(data: &Data, column: &Column, row: &Row) -> Diagnostic {
+    let names: Vec<String> = row.object.keys().map(|k| format!("`{k}`")).collect();
     let has = match names.is_empty() {
         true => "nothing".to_string(),
         false => names.join(", "),
     };
     let message = format!(
-        "`{}` has no column `{}` (row {number} has {has})",
-        data.path, column.source
+        "`{}` has no column `{}` ({} has {has})",
+        data.path,
+        column.source,
+        place(row)
     );
     let d = Diagnostic::error("D301", column.span, message);
     let near = row
+        .object
         .keys()
         .map(|k| (strsim::jaro_winkler(k, &column.source), k))
         .max_by(|a, b| a.0.total_cmp(&b.0))
@@ -46,9 +47,10 @@ fn missing(data: &Data, column: &Column, number: usize, row: &Map<String, Value>
     }
 }
 
-fn mistyped(data: &Data, column: &Column, number: usize, is: &str) -> Diagnostic {
+fn mistyped(data: &Data, column: &Column, row: &Row, is: &str) -> Diagnostic {
     let message = format!(
-        "row {number} of `{}`: `{}` is {is}, the program declares `{}`",
+        "{} of `{}`: `{}` is {is}, the program declares `{}`",
+        place(row),
         data.path,
         column.source,
         word(column.elem)
@@ -56,17 +58,25 @@ fn mistyped(data: &Data, column: &Column, number: usize, is: &str) -> Diagnostic
     Diagnostic::error("D302", column.span, message)
 }
 
-/// What `value` is, when it is not an `elem`.
-fn wrong(elem: Elem, value: &Value) -> Option<String> {
+/// The row, and its line where blank lines make that another number.
+fn place(row: &Row) -> String {
+    match row.line {
+        Some(line) if line != row.number => format!("row {} (line {line})", row.number),
+        _ => format!("row {}", row.number),
+    }
+}
+
+/// What `value` is, when it is not an `elem`. `null` is none for text and numbers.
+fn wrong(elem: Elem, value: &Value) -> Option<&'static str> {
     let fits = match elem {
-        Elem::Text => value.is_string(),
+        Elem::Text => value.is_null() || value.is_string(),
         Elem::Bool => value.is_boolean(),
-        Elem::Float => value.is_number(),
-        Elem::Int => value.as_f64().is_some_and(|n| n.fract() == 0.0),
+        Elem::Float => value.is_null() || value.is_number(),
+        Elem::Int => value.is_null() || value.as_f64().is_some_and(|n| n.fract() == 0.0),
         Elem::TextList => list(value, Value::is_string),
         Elem::Chat => list(value, |m| m["role"].is_string() && m["content"].is_string()),
     };
-    (!fits).then(|| kind(value).to_string())
+    (!fits).then(|| kind(value))
 }
 
 fn list(value: &Value, fits: impl Fn(&Value) -> bool) -> bool {

@@ -12,13 +12,25 @@ use serde_json::{Map, Value};
 use super::Extent;
 
 const HEAD: usize = 256;
+/// A byte-order mark is no part of the first row.
+const MARK: char = '\u{feff}';
 /// A longer line is not drawn; its number is in the message.
 const DRAWN: usize = 300;
 
-/// Rows with the number of their line.
+/// One row of a file.
+pub struct Row {
+    /// The row, from 1; blank lines do not count.
+    pub number: usize,
+    /// The line of a jsonl file, from 1.
+    pub line: Option<usize>,
+    /// Its cells.
+    pub object: Map<String, Value>,
+}
+
+/// The first rows of a file.
 pub struct Rows {
-    /// 1-based line (for json: row) and the object.
-    pub rows: Vec<(usize, Map<String, Value>)>,
+    /// In the order of the file.
+    pub rows: Vec<Row>,
     /// The whole file was read.
     pub complete: bool,
 }
@@ -40,7 +52,7 @@ pub fn read(
     };
     if data.format == "json" {
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
-        return array(path, data, &text, limit);
+        return array(path, data, text.strip_prefix(MARK).unwrap_or(&text), limit);
     }
     let mut lines = BufReader::new(File::open(path).map_err(unreadable)?);
     let (mut head, mut line, mut rows) = (String::new(), String::new(), vec![]);
@@ -48,6 +60,9 @@ pub fn read(
         line.clear();
         if lines.read_line(&mut line).map_err(unreadable)? == 0 {
             break;
+        }
+        if number == 1 && line.starts_with(MARK) {
+            line.drain(..MARK.len_utf8());
         }
         if rows.len() == limit {
             return Ok(Rows {
@@ -57,7 +72,11 @@ pub fn read(
         }
         if !line.trim().is_empty() {
             match serde_json::from_str(&line) {
-                Ok(row) => rows.push((number, row)),
+                Ok(object) => rows.push(Row {
+                    number: rows.len() + 1,
+                    line: Some(number),
+                    object,
+                }),
                 Err(error) => {
                     return Err(malformed(path, data, &head, &line, number, &error, sources));
                 }
@@ -87,7 +106,11 @@ fn array(path: &Path, data: &Data, text: &str, limit: usize) -> Result<Rows, Box
     let mut rows = vec![];
     for (i, value) in values.into_iter().take(limit).enumerate() {
         match value {
-            Value::Object(row) => rows.push((i + 1, row)),
+            Value::Object(object) => rows.push(Row {
+                number: i + 1,
+                line: None,
+                object,
+            }),
             _ => return Err(fail(format!("row {} is not an object", i + 1))),
         }
     }

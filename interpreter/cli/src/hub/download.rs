@@ -83,7 +83,7 @@ pub fn fetch(root: Option<&Path>, name: &Name, say: &dyn Fn(&str)) -> Result<Pat
     }
     cache::find(root, name).ok_or_else(|| {
         format!(
-            "{endpoint} has no config.json, *.safetensors and tokenizer.json for it (it has {})",
+            "{endpoint} has no config.json, model.safetensors and tokenizer.json for it (it has {})",
             names.join(", ")
         )
     })
@@ -116,12 +116,13 @@ impl Progress for Bar {
 
 /// The files that a run reads. One whole file of weights is preferred to shards only when both exist.
 fn wanted(names: &[String]) -> Vec<&str> {
-    const SMALL: [&str; 7] = [
+    const SMALL: [&str; 8] = [
         "config.json",
         "generation_config.json",
         "tokenizer.json",
         "tokenizer_config.json",
         "chat_template.jinja",
+        "chat_template.json",
         "special_tokens_map.json",
         "model.safetensors.index.json",
     ];
@@ -193,6 +194,7 @@ mod tests {
     fn only_what_a_run_reads_is_downloaded() {
         let names: Vec<String> = [
             "README.md",
+            "chat_template.json",
             "config.json",
             "model.safetensors",
             "onnx/model.onnx",
@@ -204,7 +206,12 @@ mod tests {
         .into();
         assert_eq!(
             wanted(&names),
-            ["config.json", "model.safetensors", "tokenizer.json"]
+            [
+                "chat_template.json",
+                "config.json",
+                "model.safetensors",
+                "tokenizer.json"
+            ]
         );
     }
 

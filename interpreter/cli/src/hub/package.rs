@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::directory;
+use crate::launch;
 
 /// The directory, when it has been built before.
 pub fn built() -> Option<PathBuf> {
@@ -21,7 +22,7 @@ pub fn build() -> Result<PathBuf, String> {
     let (script, dir) = script()
         .zip(destination())
         .ok_or("this is not a checkout of the project")?;
-    let python = std::env::var("RLHF_PYTHON").unwrap_or_else(|_| "python3".into());
+    let python = launch::python();
     if let Some(parent) = dir.parent() {
         std::fs::create_dir_all(parent).map_err(|e| e.to_string())?;
     }

@@ -28,7 +28,7 @@ impl Launcher {
     }
 }
 
-/// The Python for rewards.
+/// The Python for rewards and for the set-up script.
 pub fn python() -> String {
     let set = std::env::var("RLHF_PYTHON").ok();
     set.filter(|p| !p.is_empty())

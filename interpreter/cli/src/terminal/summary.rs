@@ -41,7 +41,6 @@ pub fn lines(history: &History, dir: &Path, seconds: f64) -> Vec<String> {
     for (what, file) in [
         ("metrics", "metrics.jsonl"),
         ("samples", "samples.jsonl"),
-        ("samples", "samples"),
         ("curves", "curves.svg"),
     ] {
         let path = dir.join(file);

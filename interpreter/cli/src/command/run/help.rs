@@ -1,34 +1,27 @@
 //! `rlhf run FILE --help`: a program's own params are its flags.
 
 use clap::CommandFactory;
-use rlhf_lang::diag::Level;
 use rlhf_lang::graph::Param;
 
 use crate::args::Cli;
+use crate::command;
 use crate::outcome::Outcome;
 use crate::output;
 use crate::program;
-use crate::report::{self, Format};
 
 /// Prints the params of the program, if one is named, and the flags of every run.
 pub fn print(words: &[String]) -> Outcome<u8> {
     let mut cli = Cli::command();
     cli.build();
-    let Some(command) = cli.find_subcommand_mut("run") else {
+    let Some(run) = cli.find_subcommand_mut("run") else {
         return Ok(2);
     };
     if words.is_empty() {
-        output::out(&format!("{}\n", command.render_help()));
+        output::out(&format!("{}\n", run.render_help()));
         return Ok(0);
     }
     let (program, overrides) = program::one(words)?;
-    let compiled = program.compile(&overrides);
-    let errors: Vec<_> = compiled
-        .diagnostics
-        .into_iter()
-        .filter(|d| d.level == Level::Error)
-        .collect();
-    report::print(Format::Human, &compiled.sources, &errors);
+    let compiled = command::compile(&program, &overrides);
     let mut text = String::new();
     if !compiled.file.doc.trim().is_empty() {
         text += &format!("{}\n\n", compiled.file.doc.trim());
@@ -38,10 +31,10 @@ pub fn print(words: &[String]) -> Outcome<u8> {
         words[0].as_str()
     );
     text += &params(&compiled.params);
-    let flags = command.clone().help_template("{options}").render_help();
+    let flags = run.clone().help_template("{options}").render_help();
     text += &format!("\nFlags:\n{}\n", flags.to_string().trim_end());
     output::out(&text);
-    Ok(u8::from(!errors.is_empty()))
+    Ok(u8::from(!compiled.diagnostics.is_empty()))
 }
 
 fn params(params: &[Param]) -> String {

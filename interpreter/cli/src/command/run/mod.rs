@@ -101,7 +101,12 @@ fn start(args: &Run, program: &Program, graph: Graph, sources: &Sources) -> Outc
     let plan = models::plan(&graph, &checkpoints, dtype, threads)?;
     let out = rundir::create(args.out.as_deref(), &program.stem)?;
     let names = graph.models.iter().map(|m| m.name.clone());
+    // The first text is the program; the standard library's belong to the version.
+    let texts = sources.iter().skip(1).map(|(_, source)| source);
     let facts = Facts {
+        libraries: texts
+            .filter(|source| rlhf_stdlib::module(&source.name).is_none())
+            .collect(),
         params: &graph.params,
         seed: args.seed,
         iterations: args.iterations,

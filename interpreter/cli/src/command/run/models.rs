@@ -125,7 +125,8 @@ fn responses(graph: &Graph) -> Option<String> {
         AxisSize::Fixed(n) => Some(n),
         _ => None,
     };
-    let rows = fixed(rollout.rows)? * rollout.group.map_or(Some(1), fixed)?;
+    let group = rollout.group.map_or(Some(1), fixed)?;
+    let rows = fixed(rollout.rows)?.saturating_mul(group);
     let AxisSize::Ragged(longest) = graph.axis(rollout.tokens).size else {
         return None;
     };
