@@ -121,12 +121,13 @@ pub struct Run {
 #[derive(Debug, Args)]
 pub struct Eval {
     /// The expression, such as 'mean(clipped(exp(lp - old), adv, 0.2))'
+    #[arg(allow_hyphen_values = true)]
     pub expression: String,
     /// Bring a module's functions into scope, such as std.ppo
     #[arg(long = "use", value_name = "MODULE")]
     pub uses: Vec<String>,
     /// An input: name=VALUE, name[AXES]=VALUE or name[AXES]=@file.json. Nested lists are axes in the
-    /// order named; lists of different lengths make an axis ragged, and `T: ..` says that it is
+    /// order named; lists of different lengths make an axis ragged
     #[arg(long = "let", value_name = "NAME[AXES]=VALUE")]
     pub lets: Vec<String>,
     /// Also print the gradient of the value with respect to this input

@@ -1,4 +1,4 @@
-//! M104: an importance ratio over responses drawn from a truncated distribution.
+//! M104: an importance ratio over responses drawn from another distribution than the one they are measured under.
 
 use super::facts::Facts;
 use crate::diag::Diagnostic;
@@ -41,6 +41,9 @@ pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
 }
 
 fn truncation(sampling: &Sampling) -> Option<String> {
+    if sampling.temperature == 0.0 {
+        return Some("`temperature: 0`".into());
+    }
     match (sampling.top_p, sampling.top_k) {
         (Some(p), _) if p < 1.0 => Some(format!("`top_p: {p}`")),
         (_, Some(k)) => Some(format!("`top_k: {k}`")),

@@ -37,6 +37,7 @@ const PAGES: &[(&str, &str)] = &[
     ("L002", include_str!("l002.md")),
     ("L003", include_str!("l003.md")),
     ("L004", include_str!("l004.md")),
+    ("L005", include_str!("l005.md")),
     ("L007", include_str!("l007.md")),
     ("L008", include_str!("l008.md")),
     ("M102", include_str!("m102.md")),

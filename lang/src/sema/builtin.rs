@@ -454,7 +454,13 @@ impl Sema<'_> {
             }
             _ => {
                 let by = match found[2] {
-                    Some(e) => self.real(e, env, "by", (-1e9, 1e9))? as i64,
+                    Some(e) => {
+                        let by = self.real(e, env, "by", (-1e9, 1e9))?;
+                        if by.fract() != 0.0 {
+                            return self.bad_option(e, "by", "a whole number");
+                        }
+                        by as i64
+                    }
                     None => 1,
                 };
                 let fill = match found[3] {

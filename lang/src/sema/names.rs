@@ -7,12 +7,19 @@ use super::builtin::builtin;
 use super::{Env, Kind, Sema, Val};
 
 impl Sema<'_> {
-    /// Checks the functions of the program's file that no call reached. In a program they are L001.
+    /// L005 for functions named like a built-in one; checks the functions of the program's file that no
+    /// call reached. In a program they are L001.
     pub(crate) fn uncalled_functions(&mut self, file: &ast::File, program: bool) {
         for (i, item) in file.items.iter().enumerate() {
             let ItemKind::Fn(f) = &item.kind else {
                 continue;
             };
+            if builtin(&f.name.text).is_some() {
+                let message = format!("`{0}` hides the built-in `{0}` in this file", f.name.text);
+                self.report(
+                    Diagnostic::warning("L005", f.name.span, message).help("choose another name"),
+                );
+            }
             if self.inlined.contains(&(0, i)) {
                 continue;
             }

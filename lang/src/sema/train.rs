@@ -1,6 +1,6 @@
 //! `train`: the only thing that makes a new version of a model.
 
-use crate::ast::{self, Expr, Name, Stmt};
+use crate::ast::{self, Expr, Name, Stmt, StmtKind};
 use crate::diag::Diagnostic;
 use crate::graph::{ExprRef, Metric, ModelId, ModelKind, Node, NodeKind, Scope, Train};
 use crate::source::Span;
@@ -81,6 +81,8 @@ impl Sema<'_> {
         self.trained.push((model, name.span));
         let loss = match gathered.loss {
             Some((loss, _)) => loss?,
+            // A statement that did not parse may be the one that is missing.
+            None if body.iter().any(|s| matches!(s.kind, StmtKind::Bad)) => return None,
             None => {
                 return self.fail(
                     Diagnostic::error(

@@ -56,6 +56,15 @@ pub struct Running {
     log: PathBuf,
 }
 
+/// How libtorch's threads wait for each other: asleep rather than spinning. Where something else needs a
+/// core, spinning threads keep the one they wait for from running. What the user set wins.
+fn waiting() -> Option<(&'static str, &'static str)> {
+    const POLICY: &str = "OMP_WAIT_POLICY";
+    std::env::var_os(POLICY)
+        .is_none()
+        .then_some((POLICY, "PASSIVE"))
+}
+
 impl Launcher {
     /// Starts `rlhf-rank VERB JOB` in a process group of its own, so that Ctrl-C reaches this process
     /// alone. Its standard error, and what is no event on its standard output, go to `log`.
@@ -71,6 +80,7 @@ impl Launcher {
             .arg(job)
             .env(library::variable(), self.library_path())
             .env("OMP_NUM_THREADS", threads.to_string())
+            .envs(waiting())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(File::create(log)?)
