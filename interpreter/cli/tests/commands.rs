@@ -146,12 +146,6 @@ fn null_is_none_for_text_and_a_byte_order_mark_is_skipped() {
     scene.write("sums.jsonl", &format!("\u{feff}{}", good.repeat(2)));
     let ran = scene.rlhf(&["check", "sums.rlhf"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let list = format!("\u{feff}[{good},{good}]");
-    scene.write("sums.json", &list);
-    let program = PROGRAM.replace("jsonl(\"sums.jsonl\")", "json(\"sums.json\")");
-    scene.write("list.rlhf", &program);
-    let ran = scene.rlhf(&["check", "list.rlhf"]);
-    assert_eq!(ran.code, 0, "{}", ran.err);
     let flagged = PROGRAM.replace("answer: text", "answer: text, sure: bool");
     scene.write("flagged.rlhf", &flagged);
     scene.write(

@@ -124,7 +124,7 @@ fn the_run_directory_holds_what_is_needed_to_run_again() {
 fn the_libraries_of_a_program_are_kept_with_its_run() {
     let scene = Scene::new();
     scene.rank(GOOD);
-    let library = "fn twice(x) = 2 * x\n";
+    let library = "fn twice(x: float[..]) -> float[..] = 2 * x\n";
     scene.write("lib/mine.rlhf", library);
     let program = PROGRAM
         .replace("data sums", "use \"lib/mine.rlhf\" { twice }\n\ndata sums")
@@ -327,7 +327,7 @@ fn what_cannot_be_found_is_said_with_a_way_out() {
     refused(
         &["run", "sums.rlhf", "base=./half"],
         1,
-        &["no weights (*.safetensors), no tokenizer.json"],
+        &["no weights (model.safetensors, or", "no tokenizer.json"],
     );
     assert!(!scene.exists("runs"));
 }
