@@ -194,7 +194,7 @@ fn a_checkpoint_that_is_not_there_is_named() {
 fn a_checkpoint_without_a_part_says_which() {
     for (file, words) in [
         ("config.json", "config.json"),
-        ("model.safetensors", "weights (*.safetensors)"),
+        ("model.safetensors", "weights (model.safetensors, or"),
         ("tokenizer.json", "tokenizer.json"),
     ] {
         fails(&without(file), &[], &[words, "p.rlhf:"]);
@@ -261,7 +261,10 @@ fn a_chat_without_a_template_is_refused() {
     fails(
         &scene,
         &[],
-        &["needs a chat template and this checkpoint has none"],
+        &[
+            "needs a chat template and this checkpoint has none",
+            "p.rlhf:6:",
+        ],
     );
 }
 
