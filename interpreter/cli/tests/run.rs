@@ -144,14 +144,15 @@ fn the_libraries_of_a_program_are_kept_with_its_run() {
 }
 
 #[test]
-fn a_run_that_no_machine_can_hold_is_refused_in_words() {
+fn a_group_beyond_all_sense_is_refused_in_words() {
     let scene = Scene::new();
     scene.rank(GOOD);
     let program = PROGRAM.replace("G: 2", "G: 1000000000000");
     scene.write("sums.rlhf", &program);
     let ran = scene.rlhf(&["run", "sums.rlhf"]);
     assert_eq!(ran.code, 1, "{}", ran.err);
-    assert!(ran.err.contains("P201"), "{}", ran.err);
+    assert!(ran.err.contains("E018"), "{}", ran.err);
+    assert!(ran.err.contains("sums.rlhf:"), "{}", ran.err);
 }
 
 #[test]

@@ -53,14 +53,10 @@ fn carrying(e: &Expr) -> &[crate::graph::ExprRef] {
         Op::Stop | Op::Len(_) | Op::Index(_) | Op::OnText(_) => &[],
         Op::Unary(U::Not | U::Sign | U::Floor | U::Ceil | U::Round) => &[],
         Op::Binary(B::Eq | B::Ne | B::Lt | B::Le | B::Gt | B::Ge | B::And | B::Or) => &[],
-        Op::Reduce { op, .. }
-            if matches!(
-                op,
-                Reduce::Any | Reduce::All | Reduce::Count | Reduce::Argmax
-            ) =>
-        {
-            &[]
-        }
+        Op::Reduce {
+            op: Reduce::Any | Reduce::All | Reduce::Count | Reduce::Argmax,
+            ..
+        } => &[],
         // The condition chooses, it does not carry.
         Op::Select => &e.args[1..],
         Op::Pick(_) => &e.args[..1],
