@@ -1,6 +1,7 @@
 //! Text to graph: the one entry that the command line, an editor and every rank use.
 
 use crate::diag::{Diagnostic, Level};
+use crate::facts::Facts;
 use crate::graph::{AxisId, AxisSize, Elem, ExprRef, Graph, Op, Param, Type};
 use crate::sema::{Env, Kind, Sema, Val};
 use crate::source::{FileId, Source, Sources, Span};
@@ -30,6 +31,10 @@ pub struct Compiled {
     pub graph: Option<Graph>,
     /// Errors, warnings and hints, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
+    /// What every name stands for.
+    pub facts: Facts,
+    /// Paths of the imported files, those that do not exist included.
+    pub imports: Vec<String>,
 }
 
 /// Checks a program and lowers it. Deterministic; every text gives an answer.
@@ -46,6 +51,8 @@ pub fn compile(request: &Request) -> Compiled {
         .iter()
         .any(|i| matches!(i.kind, ast::ItemKind::Step(_)));
     let failed = sema.failed();
+    let facts = sema.take_facts();
+    let imports = std::mem::take(&mut sema.imported);
     let mut diagnostics = std::mem::take(&mut sema.diagnostics);
     if failed {
         // What an error kept from being read is not unused.
@@ -68,6 +75,8 @@ pub fn compile(request: &Request) -> Compiled {
         params,
         graph,
         diagnostics,
+        facts,
+        imports,
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod compile;
 pub mod diag;
+pub mod facts;
 pub mod fmt;
 pub mod graph;
 pub mod lint;

@@ -104,6 +104,18 @@ pub enum Const {
     Text(String),
 }
 
+impl Const {
+    /// Its element type.
+    pub fn elem(&self) -> Elem {
+        match self {
+            Const::Bool(_) => Elem::Bool,
+            Const::Int(_) => Elem::Int,
+            Const::Float(_) => Elem::Float,
+            Const::Text(_) => Elem::Text,
+        }
+    }
+}
+
 /// A named axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
@@ -505,18 +517,23 @@ impl Graph {
 
     /// A type as the language writes it: `float[B, G, T]`.
     pub fn show_type(&self, ty: &Type) -> String {
-        let elem = ty.elem.name();
-        if ty.axes.is_empty() {
-            return elem.to_string();
-        }
-        let names: Vec<&str> = ty
-            .axes
-            .iter()
-            .map(|a| match self.axis(*a).name.as_str() {
-                "" => "rows",
-                name => name,
-            })
-            .collect();
-        format!("{elem}[{}]", names.join(", "))
+        show_type(&self.axes, ty)
     }
+}
+
+/// A type with the names of its axes.
+pub(crate) fn show_type(axes: &[Axis], ty: &Type) -> String {
+    let elem = ty.elem.name();
+    if ty.axes.is_empty() {
+        return elem.to_string();
+    }
+    let names: Vec<&str> = ty
+        .axes
+        .iter()
+        .map(|a| match axes[a.0 as usize].name.as_str() {
+            "" => "rows",
+            name => name,
+        })
+        .collect();
+    format!("{elem}[{}]", names.join(", "))
 }

@@ -161,9 +161,12 @@ impl Sema<'_> {
             ExprKind::Name(name) => {
                 let local = env.find(name).map(|l| {
                     l.used = true;
-                    l.val.clone()
+                    (l.val.clone(), l.span)
                 });
-                match local {
+                if let Some((val, def)) = &local {
+                    self.note_val(arg.span, Some(*def), val);
+                }
+                match local.map(|(val, _)| val) {
                     Some(Val::Axis(a)) => self.of(vec![(a, arg.span)], of, verb),
                     Some(Val::Axes(axes)) => {
                         self.of(axes.into_iter().map(|a| (a, arg.span)).collect(), of, verb)

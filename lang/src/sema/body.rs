@@ -111,6 +111,9 @@ impl Sema<'_> {
     }
 
     fn data_set(&mut self, over: &Name) -> Option<DataId> {
+        if let Some((def, at)) = self.modules[0].names.get(&over.text).cloned() {
+            self.note_def(over.span, at, &def);
+        }
         match self.modules[0].names.get(&over.text) {
             Some((Def::Data(d), _)) => Some(*d),
             Some((Def::Poison, _)) => None,
@@ -168,6 +171,7 @@ impl Sema<'_> {
         env.later = bound_names(body);
         if let Some(a) = axis {
             self.free_name(a, &mut env);
+            self.note_val(a.span, Some(a.span), &Val::Axis(rows));
             env.push(a, Val::Axis(rows), Kind::Axis);
         }
         env
@@ -405,6 +409,7 @@ impl Sema<'_> {
             return;
         }
         let val = self.bound_value(name, value, env).unwrap_or(Val::Poison);
+        self.note_val(name.span, Some(name.span), &val);
         env.push(name, val, Kind::Binding);
     }
 
@@ -416,6 +421,7 @@ impl Sema<'_> {
         let val = match &inner.kind {
             ExprKind::Call { callee, args, axes } => {
                 let item = self.item(&callee.text, 0);
+                self.note_callee(callee, 0);
                 match (item, builtin(&callee.text)) {
                     (None, Some(Builtin::Generate)) => {
                         let val = self.generate(inner.span, callee, args, axes, env, name);

@@ -27,6 +27,7 @@ impl Sema<'_> {
             (None, Some(b)) => Some(b),
             _ => None,
         };
+        self.note_callee(callee, env.module);
         if let Some(first) = axes.first()
             && !matches!(
                 verb,
@@ -186,6 +187,7 @@ impl Sema<'_> {
                 }
                 let at = given.map_or(callee.span, |e| e.span);
                 self.argument_type(f, p, &val, at, &mut axes)?;
+                self.note_val(p.name.span, Some(p.name.span), &val);
                 inner.push(&p.name, val, Kind::Argument);
             }
         }
@@ -404,6 +406,7 @@ impl Sema<'_> {
                         continue;
                     }
                     let val = self.val(value, env).unwrap_or(Val::Poison);
+                    self.note_val(name.span, Some(name.span), &val);
                     env.push(name, val, Kind::Binding);
                 }
                 crate::ast::StmtKind::Bad => return None,

@@ -48,6 +48,7 @@ impl Sema<'_> {
         self.depth += 1;
         let val = self.kind(e, env);
         self.depth -= 1;
+        self.note_value(e, &val);
         val
     }
 
@@ -75,7 +76,11 @@ impl Sema<'_> {
             }
             ExprKind::Member { base, member } => {
                 return match self.val(base, env)? {
-                    Val::Rollout(r) => self.member(r, &member.text, member.span).map(Val::Expr),
+                    Val::Rollout(r) => {
+                        let x = self.member(r, &member.text, member.span)?;
+                        self.note_val(member.span, None, &Val::Expr(x));
+                        Some(Val::Expr(x))
+                    }
                     Val::Poison => None,
                     _ => {
                         let what = self.quote(base.span);

@@ -17,6 +17,7 @@ mod fold;
 mod item;
 mod module;
 mod names;
+mod note;
 mod operator;
 mod param;
 mod scope;
@@ -28,6 +29,7 @@ mod verb;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::diag::{Diagnostic, Level};
+use crate::facts::Facts;
 use crate::graph::{
     AxisId, Dag, DataId, Elem, ExprRef, Forward, Graph, ModelId, Node, RolloutId, Schedule, Scope,
     Type, ValueId,
@@ -138,6 +140,10 @@ pub(crate) struct Sema<'a> {
     pub sequences: BTreeSet<AxisId>,
     /// An expression of the command line rather than a program.
     pub bare: bool,
+    /// What names stand for.
+    pub facts: Facts,
+    /// Paths of imported files, in the order met.
+    pub imported: Vec<String>,
 }
 
 impl<'a> Sema<'a> {
@@ -164,6 +170,8 @@ impl<'a> Sema<'a> {
             unset: BTreeSet::new(),
             sequences: BTreeSet::new(),
             bare: false,
+            facts: Facts::default(),
+            imported: vec![],
         }
     }
 

@@ -140,6 +140,9 @@ impl Sema<'_> {
             }
             return Some(known);
         }
+        if !self.imported.iter().any(|p| p == path) {
+            self.imported.push(path.into());
+        }
         let Some(text) = (self.load)(path) else {
             return self.fail(
                 Diagnostic::error("E040", span, format!("no file `{path}`"))
@@ -210,9 +213,18 @@ impl Sema<'_> {
             self.duplicate(name, first);
             return;
         }
+        self.note_def(name.span, name.span, &def);
         self.modules[module]
             .names
             .insert(name.text.clone(), (def, name.span));
+    }
+
+    /// Where a function has its name.
+    pub(crate) fn function_name(&self, module: usize, item: usize) -> Span {
+        match &self.modules[module].file.items[item].kind {
+            ItemKind::Fn(f) => f.name.span,
+            _ => self.modules[module].file.items[item].span,
+        }
     }
 
     pub(crate) fn duplicate(&mut self, name: &Name, first: Span) {

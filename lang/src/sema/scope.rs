@@ -72,32 +72,44 @@ impl Sema<'_> {
     pub(crate) fn resolve(&mut self, name: &str, span: Span, env: &mut Env) -> Option<Val> {
         if let Some(local) = env.find(name) {
             local.used = true;
-            return match &local.val {
+            let (val, def) = (local.val.clone(), local.span);
+            self.note_val(span, Some(def), &val);
+            return match val {
                 Val::Poison => None,
-                val => Some(val.clone()),
+                val => Some(val),
             };
         }
         if env.columns
             && let Some(column) = self.column(name)
         {
+            let def = self.graph.expr(column).span;
+            self.note_val(span, Some(def), &Val::Expr(column));
             return Some(Val::Expr(column));
         }
-        if let Some(def) = self.item(name, env.module) {
+        if let Some((def, at)) = self.item_at(name, env.module) {
+            self.note_def(span, at, &def);
             return self.item_value(&def, name, span);
         }
-        match name {
-            "iteration" => return Some(Val::Expr(self.counter(Op::Iteration, span))),
-            "iterations" => return Some(Val::Expr(self.counter(Op::Iterations, span))),
-            _ => {}
-        }
-        self.unknown(name, span, env)
+        let counter = match name {
+            "iteration" => Op::Iteration,
+            "iterations" => Op::Iterations,
+            _ => return self.unknown(name, span, env),
+        };
+        let val = Val::Expr(self.counter(counter, span));
+        self.note_val(span, None, &val);
+        Some(val)
     }
 
     /// An item of the file, or of the prelude.
     pub(crate) fn item(&self, name: &str, module: usize) -> Option<Def> {
+        self.item_at(name, module).map(|(def, _)| def)
+    }
+
+    /// An item, and where it is defined.
+    pub(crate) fn item_at(&self, name: &str, module: usize) -> Option<(Def, Span)> {
         let own = self.modules.get(module)?.names.get(name);
         let prelude = || self.modules.get(1)?.names.get(name);
-        own.or_else(prelude).map(|(def, _)| def.clone())
+        own.or_else(prelude).cloned()
     }
 
     fn item_value(&mut self, def: &Def, name: &str, span: Span) -> Option<Val> {

@@ -284,6 +284,8 @@ impl Sema<'_> {
             parents,
             tokens.span,
         );
+        let at = tokens.name.span;
+        self.note_val(at, Some(at), &Val::Axis(axis));
         env.push(&tokens.name, Val::Axis(axis), Kind::Axis);
         self.graph.rollouts.push(Rollout {
             name: name.text.clone(),
@@ -309,6 +311,7 @@ impl Sema<'_> {
                     return None;
                 }
                 let axis = self.new_axis(&g.name.text, AxisSize::Fixed(n), vec![], g.span);
+                self.note_val(g.name.span, Some(g.name.span), &Val::Axis(axis));
                 env.push(&g.name, Val::Axis(axis), Kind::Axis);
                 Some(axis)
             }
