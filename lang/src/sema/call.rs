@@ -1,6 +1,6 @@
 //! Calls: functions are inlined, rewards become nodes, the rest is built in.
 
-use crate::ast::{Arg, AxisBinder, AxisPattern, Expr, Fn, ItemKind, Name, TypeKind};
+use crate::ast::{Arg, AxisBinder, AxisPattern, Expr, Fn, Name, TypeKind};
 use crate::diag::Diagnostic;
 use crate::graph::{AxisId, Elem, ExprRef};
 use crate::source::Span;
@@ -129,10 +129,7 @@ impl Sema<'_> {
         args: &[Arg],
         env: &mut Env,
     ) -> Option<Val> {
-        let file = self.modules[module].file.clone();
-        let ItemKind::Fn(f) = &file.items[item].kind else {
-            return None;
-        };
+        let f = &*self.function(module, item)?;
         self.inlined.insert((module, item));
         self.no_recursion(module, item, callee)?;
         let slots: Vec<_> = f
@@ -195,10 +192,7 @@ impl Sema<'_> {
         };
         let mut path: Vec<String> = self.stack[start..]
             .iter()
-            .map(|(m, i)| match &self.modules[*m].file.items[*i].kind {
-                ItemKind::Fn(f) => format!("`{}`", f.name.text),
-                _ => String::new(),
-            })
+            .filter_map(|(m, i)| Some(format!("`{}`", self.function_name(*m, *i)?.text)))
             .collect();
         path.push(format!("`{}`", callee.text));
         self.fail(

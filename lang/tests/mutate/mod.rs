@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use rlhf_lang::compile::{Compiled, Request, compile};
 use rlhf_lang::diag::Diagnostic;
 use rlhf_lang::fmt::format;
-use rlhf_lang::source::FileId;
+use rlhf_lang::source::{FileId, Span};
 use rlhf_lang::syntax::ast::{File, ItemKind};
-use rlhf_lang::syntax::parse;
+use rlhf_lang::syntax::{forget, parse};
 
 /// Constructs that the shipped programs do not have.
 const OTHER: &str = r#"
@@ -180,6 +180,14 @@ fn boundary(text: &str, at: usize) -> usize {
         .unwrap_or(0)
 }
 
+/// Whether pieces that were parsed before may be taken again. Timing one parse in 64 from nothing
+/// finds the slow ones.
+#[derive(PartialEq)]
+enum Memory {
+    Kept,
+    Forgotten,
+}
+
 /// What was seen.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
@@ -224,7 +232,11 @@ pub fn run(seed: u64, count: usize, every: (usize, usize)) -> Seen {
         let before = seen.wrong.len();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut seen = Seen::default();
-            parsed(&text, &trees[which], &mut seen);
+            let memory = match i % 64 {
+                0 => Memory::Forgotten,
+                _ => Memory::Kept,
+            };
+            parsed(&text, &trees[which], &memory, &mut seen);
             if i % every.0 == 0 {
                 laid_out(&text, &mut seen);
             }
@@ -265,8 +277,11 @@ fn names(file: &File) -> Vec<String> {
     file.items.iter().filter_map(|i| name(&i.kind)).collect()
 }
 
-fn parsed(text: &str, items: &[String], seen: &mut Seen) {
+fn parsed(text: &str, items: &[String], memory: &Memory, seen: &mut Seen) {
     let time = |best: Duration| {
+        if *memory == Memory::Forgotten {
+            forget();
+        }
         let start = Instant::now();
         let parsed = parse(FileId(0), text);
         (parsed, best.min(start.elapsed()))
@@ -347,41 +362,65 @@ fn compiled(text: &str, seen: &mut Seen) {
 
 /// A fix leaves a text that parses no worse and no longer has the diagnostic.
 fn fixed(text: &str, compiled: &Compiled, d: &Diagnostic, seen: &mut Seen) {
-    let Some(fix) = &d.fix else {
-        return;
-    };
-    if fix.edits.iter().any(|(s, _)| s.file != FileId(0)) {
-        return;
-    }
-    let mut edits = fix.edits.clone();
-    edits.sort_by_key(|(s, _)| std::cmp::Reverse(s.lo));
-    let mut mended = text.to_string();
-    for (span, with) in &edits {
-        mended.replace_range(span.range(), with);
-    }
-    seen.fixes += 1;
+    let (mut text, mut at) = (text.to_string(), d.clone());
     let broken = |c: &Compiled| c.diagnostics.iter().filter(|d| d.code == "E001").count();
-    let after = program(&mended);
-    // Where it would stand after the edits.
-    let moved = d.span().map(|at| {
-        let before = edits.iter().filter(|(s, _)| s.hi <= at.lo);
-        let shift: i64 = before
-            .map(|(s, with)| with.len() as i64 - i64::from(s.hi - s.lo))
-            .sum();
-        i64::from(at.lo) + shift
-    });
-    let kept = after.diagnostics.iter().any(|o| {
-        let lo = o.span().map(|s| i64::from(s.lo));
-        o.code == d.code && o.message == d.message && lo == moved
-    });
-    if broken(&after) > broken(compiled) {
-        seen.wrong
-            .push(format!("a fix broke the text: {d:?}\n{mended}\n----"));
+    let mut before = broken(compiled);
+    // `)))` is mended a bracket at a time.
+    for _ in 0..30 {
+        let Some(edits) = own_edits(&at) else {
+            return;
+        };
+        for (span, with) in &edits {
+            text.replace_range(span.range(), with);
+        }
+        seen.fixes += 1;
+        let after = program(&text);
+        if broken(&after) > before && touches(&after, &edits) {
+            seen.wrong
+                .push(format!("a fix broke the text: {d:?}\n{text}\n----"));
+        }
+        before = broken(&after);
+        let place = moved(&at, &edits);
+        let same = |o: &&Diagnostic| {
+            let lo = o.span().map(|s| i64::from(s.lo));
+            o.code == at.code && o.message == at.message && lo == place
+        };
+        match after.diagnostics.iter().find(same) {
+            Some(again) => at = again.clone(),
+            None => return,
+        }
     }
-    if kept {
-        seen.wrong
-            .push(format!("a fix kept its diagnostic: {d:?}\n{mended}\n----"));
-    }
+    seen.wrong
+        .push(format!("a fix kept its diagnostic: {d:?}\n{text}\n----"));
+}
+
+/// Whether a syntax error stands where an edit was made; elsewhere it was hidden before.
+fn touches(after: &Compiled, edits: &[(Span, String)]) -> bool {
+    let errors = after.diagnostics.iter().filter(|d| d.code == "E001");
+    errors.filter_map(Diagnostic::span).any(|at| {
+        let near = |(s, with): &(Span, String)| s.lo <= at.hi && at.lo <= s.lo + with.len() as u32;
+        edits.iter().any(near)
+    })
+}
+
+/// The edits of a fix of the program itself, last first.
+fn own_edits(d: &Diagnostic) -> Option<Vec<(Span, String)>> {
+    let mut edits = d.fix.as_ref()?.edits.clone();
+    edits.sort_by_key(|(s, _)| std::cmp::Reverse(s.lo));
+    edits
+        .iter()
+        .all(|(s, _)| s.file == FileId(0))
+        .then_some(edits)
+}
+
+/// Where a diagnostic would stand after edits.
+fn moved(d: &Diagnostic, edits: &[(Span, String)]) -> Option<i64> {
+    let at = d.span()?;
+    let before = edits.iter().filter(|(s, _)| s.hi <= at.lo);
+    let shift: i64 = before
+        .map(|(s, with)| with.len() as i64 - i64::from(s.hi - s.lo))
+        .sum();
+    Some(i64::from(at.lo) + shift)
 }
 
 fn program(text: &str) -> Compiled {
