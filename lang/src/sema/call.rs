@@ -7,7 +7,7 @@ use crate::source::Span;
 
 use super::args::{may, must};
 use super::builtin::{Builtin, builtin};
-use super::{Def, Env, Kind, Sema, Val, describe, nearest};
+use super::{Def, Env, Kind, Sema, Site, Val, describe, nearest};
 
 /// Names of a signature's axes and what they stand for in this call.
 type Axes = Vec<(String, AxisId)>;
@@ -37,7 +37,9 @@ impl Sema<'_> {
             );
         }
         match (item, verb) {
-            (Some(Def::Fn { module, item }), _) => self.inline(module, item, callee, args, env),
+            (Some(Def::Fn { module, item }), _) => {
+                self.inline(module, item, span, callee, args, env)
+            }
             (Some(Def::Reward(r)), _) => {
                 self.reward_call(r, span, callee, args, env).map(Val::Expr)
             }
@@ -125,6 +127,7 @@ impl Sema<'_> {
         &mut self,
         module: usize,
         item: usize,
+        span: Span,
         callee: &Name,
         args: &[Arg],
         env: &mut Env,
@@ -179,11 +182,15 @@ impl Sema<'_> {
             }
         }
         self.stack.push((module, item));
+        let given = f.params.iter().zip(&found);
+        let given = given.filter_map(|(p, e)| Some((p.name.text.clone(), e.as_ref()?.span)));
+        let args = given.collect();
+        self.sites.push(Site { span, args });
         let val = self.function_body(f, &mut inner);
+        let val = val.filter(|val| self.function_result(f, val, &axes).is_some());
+        self.sites.pop();
         self.stack.pop();
-        let val = val?;
-        self.function_result(f, &val, &axes)?;
-        Some(val)
+        val
     }
 
     fn no_recursion(&mut self, module: usize, item: usize, callee: &Name) -> Option<()> {
