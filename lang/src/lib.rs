@@ -6,6 +6,7 @@
 pub mod compile;
 pub mod diag;
 pub mod facts;
+pub mod fix;
 pub mod fmt;
 pub mod graph;
 pub mod lint;
