@@ -9,6 +9,7 @@ pub mod facts;
 pub mod fmt;
 pub mod graph;
 pub mod lint;
+pub mod reference;
 mod sema;
 pub mod source;
 pub mod syntax;
