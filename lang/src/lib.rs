@@ -10,6 +10,7 @@ pub mod fix;
 pub mod fmt;
 pub mod graph;
 pub mod lint;
+pub mod reference;
 mod sema;
 pub mod source;
 pub mod syntax;
