@@ -80,7 +80,8 @@ fn kept(line: &str, start: usize, marks: &[Range<usize>], width: usize) -> Vec<R
     for mark in here {
         let length = line[mark.clone()].chars().count();
         let part = if length >= share {
-            mark.start..forward(line, mark.start, share)
+            let from = backward(line, mark.start, share / 4);
+            from..forward(line, from, share).min(body)
         } else {
             let before = (share - length) / 2;
             let from = backward(line, mark.start, before);

@@ -90,10 +90,12 @@ fn wait(inbox: &mut Inbox, watch: &mut Watch) -> Outcome<Woken> {
     loop {
         match inbox.next() {
             Message::Interrupt => return Ok(Woken::Interrupted),
-            Message::Touched(paths) if watch.changed(&inbox.settle(paths))? => {
-                return Ok(Woken::Changed);
+            Message::Touched(paths) => {
+                if watch.changed(&inbox.settle(paths))? {
+                    return Ok(Woken::Changed);
+                }
             }
-            Message::Touched(_) | Message::Event(_) | Message::Silent => {}
+            Message::Event(_) | Message::Silent => {}
         }
     }
 }
