@@ -2,7 +2,8 @@
 //!
 //! A change is kept only when the text is no worse for it: what it was for is gone, nothing is wrong in the
 //! place it wrote, and no kind of error has grown. Errors of a later kind may come to light, since what does
-//! not parse has no types, and what has no types is not held against the rules of learning.
+//! not parse has no types, and what has no types is not held against the rules of learning. Another name is
+//! written only where the one that stands there is a slip of it: `rr` may be `lr` or `r`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,7 +93,10 @@ pub fn mend(text: &str, check: &dyn Fn(&str) -> Vec<Diagnostic>) -> Mended {
     let mut state = State::new(text, check(text));
     for _ in 0..LIMIT {
         let mut open = state.diagnostics.clone();
-        open.retain(|d| d.fix.as_ref().is_some_and(|f| !refused.contains(&key(d, f))));
+        open.retain(|d| {
+            let fix = d.fix.as_ref();
+            fix.is_some_and(|f| !refused.contains(&key(d, f)) && state.is_safe(d, f))
+        });
         // All at once is right nearly always; otherwise one at a time finds the one that is not.
         let mut better = step(&state, &open, check);
         if better.is_none() {
@@ -140,6 +144,16 @@ impl State {
         }
     }
 
+    /// Whether every name that the change writes differs from the one it replaces by a slip of the hand.
+    fn is_safe(&self, d: &Diagnostic, fix: &Fix) -> bool {
+        // The parser knows which word is meant.
+        self.stage(d) == 0
+            || fix.edits.iter().all(|(span, new)| {
+                let old = self.text.get(span.range()).unwrap_or_default();
+                !is_name(old) || !is_name(new) || is_slip(old, new)
+            })
+    }
+
     /// The number of errors of each stage.
     fn errors(&self) -> BTreeMap<usize, usize> {
         let mut count = BTreeMap::new();
@@ -174,6 +188,21 @@ fn step(
                 .is_some_and(|s| applied.places.iter().any(|p| touches(s, *p)))
     });
     (!grown && gone && !spoiled).then_some((next, applied.count))
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// One letter wrong, missing, too many or exchanged with the next; two in a long name.
+fn is_slip(old: &str, new: &str) -> bool {
+    let allowed = match old.chars().count() {
+        0..=2 => 0,
+        3..=7 => 1,
+        _ => 2,
+    };
+    strsim::osa_distance(old, new) <= allowed
 }
 
 fn same(a: &Diagnostic, b: &Diagnostic) -> bool {

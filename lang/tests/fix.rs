@@ -49,7 +49,10 @@ fn change(edits: Vec<(Span, &str)>) -> Diagnostic {
 
 #[test]
 fn changes_that_do_not_touch_are_applied_together() {
-    let all = [change(vec![(at(4, 5), "D")]), change(vec![(at(0, 1), "AA")])];
+    let all = [
+        change(vec![(at(4, 5), "D")]),
+        change(vec![(at(0, 1), "AA")]),
+    ];
     let applied = apply("a b c", FILE, &all).expect("there are changes");
     assert_eq!((applied.text.as_str(), applied.count), ("AA b D", 2));
     assert_eq!(applied.places, [at(0, 2), at(5, 6)]);
@@ -83,12 +86,18 @@ fn changes_elsewhere_or_out_of_the_text_are_left_out() {
 fn mistakes_hidden_behind_mistakes_are_mended_in_turn() {
     let wrong = PROGRAM
         .replace("answer then", "anwser && true then")
-        .replace("log reward: mean(r)", "log reward: mean(rol.txt == answer)")
+        .replace(
+            "log reward: mean(r)",
+            "log reward: mean(rol.txet == answer)",
+        )
         .replace("temperature: 1", "temprature: 1");
     let after = mended(&wrong);
     let right = PROGRAM
         .replace("answer then", "answer and true then")
-        .replace("log reward: mean(r)", "log reward: mean(roll.text == answer)");
+        .replace(
+            "log reward: mean(r)",
+            "log reward: mean(roll.text == answer)",
+        );
     assert_eq!(after.text, right);
     assert_eq!(after.count, 5);
     assert!(check(&after.text).is_empty());
@@ -102,6 +111,18 @@ fn a_change_that_makes_another_error_is_not_applied() {
     assert!(before.iter().any(|d| d.fix.is_some()), "{before:?}");
     let after = mended(&wrong);
     assert_eq!((after.text, after.count), (wrong, 0));
+}
+
+#[test]
+fn a_short_name_that_may_be_several_others_is_left_to_the_author() {
+    let wrong = PROGRAM.replace("mean(r)\n}", "mean(rr)\n}");
+    let guess = change(vec![(at(0, 2), "lr")]);
+    let after = mend("rr", &|text: &str| match text {
+        "rr" => vec![guess.clone()],
+        _ => vec![],
+    });
+    assert_eq!((after.text.as_str(), after.count), ("rr", 0));
+    assert_eq!(mended(&wrong).text, wrong);
 }
 
 #[test]

@@ -6,6 +6,9 @@ use rlhf_lang::compile::{self, Compiled, Request};
 
 use crate::outcome::{Outcome, Stop};
 
+/// Params and their values, as given.
+pub type Overrides = Vec<(String, String)>;
+
 /// A program's text and where it comes from.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -81,9 +84,9 @@ impl Program {
 
 /// `name=value` words apart from the others. A name that is given two values is refused: which one counts
 /// would be a guess.
-pub fn split(words: &[String]) -> Outcome<(Vec<&str>, Vec<(String, String)>)> {
+pub fn split(words: &[String]) -> Outcome<(Vec<&str>, Overrides)> {
     let mut files = vec![];
-    let mut overrides: Vec<(String, String)> = vec![];
+    let mut overrides = Overrides::new();
     for word in words {
         let Some((name, value)) = word.split_once('=').filter(|(name, _)| is_name(name)) else {
             files.push(word.as_str());
@@ -101,7 +104,7 @@ pub fn split(words: &[String]) -> Outcome<(Vec<&str>, Vec<(String, String)>)> {
 }
 
 /// The one program among words, and its overrides.
-pub fn one(words: &[String]) -> Outcome<(Program, Vec<(String, String)>)> {
+pub fn one(words: &[String]) -> Outcome<(Program, Overrides)> {
     let (files, overrides) = split(words)?;
     match files.as_slice() {
         [file] => Ok((Program::open(file)?, overrides)),

@@ -14,7 +14,7 @@ use crate::datacheck::{self, Extent};
 use crate::inbox::{Inbox, Message};
 use crate::outcome::{Outcome, Stop};
 use crate::output;
-use crate::program::{self, Program};
+use crate::program::{self, Overrides, Program};
 use crate::replace::replace;
 use crate::report::{self, Format};
 use crate::terminal::{self, number};
@@ -48,7 +48,7 @@ pub fn check(args: &Check) -> Outcome<u8> {
 struct Job<'a> {
     args: &'a Check,
     files: Vec<&'a str>,
-    overrides: Vec<(String, String)>,
+    overrides: Overrides,
 }
 
 /// A program with what is wrong with it.

@@ -77,7 +77,11 @@ impl Function {
             text += &format!("    use {} {{ {} }}\n", self.module, self.name);
         }
         text += &format!("    x = {}\n", self.call);
-        text + &format!("\nDefined in {} as\n\n{}", self.module, indented(&self.body))
+        text + &format!(
+            "\nDefined in {} as\n\n{}",
+            self.module,
+            indented(&self.body)
+        )
     }
 }
 

@@ -31,7 +31,9 @@ pub fn explain(args: &Explain) -> Outcome<u8> {
     let codes = pages::codes();
     let wanted = code.to_uppercase();
     let near = crate::program::similar(&wanted, codes.iter().copied());
-    let near = near.map_or(String::new(), |near| format!("a similar code is `{near}`; "));
+    let near = near.map_or(String::new(), |near| {
+        format!("a similar code is `{near}`; ")
+    });
     Err(Stop::usage(
         format!("no diagnostic has the code `{code}`"),
         format!("{near}`rlhf explain` lists all codes"),

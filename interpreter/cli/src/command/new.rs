@@ -68,7 +68,10 @@ fn list() -> String {
     let mut text = String::new();
     for (name, program) in all {
         let line = program.lines().next().unwrap_or_default();
-        text += &format!("  {name:width$}  {}\n", line.trim_start_matches("//!").trim());
+        text += &format!(
+            "  {name:width$}  {}\n",
+            line.trim_start_matches("//!").trim()
+        );
     }
     let example = all.first().map_or("grpo", |(name, _)| name);
     text + &format!("\n`rlhf new mine.rlhf --from {example}` copies one.\n")

@@ -204,7 +204,10 @@ mod tests {
         let lines: Vec<&str> = cut.lines().collect();
         assert_eq!((lines[0], lines[2]), ("short", "end"));
         assert_eq!(lines[1].chars().count(), 40);
-        assert!(lines[1].starts_with("…a") && lines[1].ends_with("ä…"), "{cut}");
+        assert!(
+            lines[1].starts_with("…a") && lines[1].ends_with("ä…"),
+            "{cut}"
+        );
     }
 
     #[test]
@@ -228,7 +231,12 @@ mod tests {
 
     #[test]
     fn marks_far_apart_on_one_line_are_all_there() {
-        let text = format!("{}one{}two{}", " ".repeat(300), "-".repeat(300), " ".repeat(300));
+        let text = format!(
+            "{}one{}two{}",
+            " ".repeat(300),
+            "-".repeat(300),
+            " ".repeat(300)
+        );
         let source = Source::new("a.rlhf", text);
         let (excerpt, moved) = Excerpt::new(&source, &[603..606, 300..303], 60);
         assert_eq!(&excerpt.text[moved[0].clone()], "two");

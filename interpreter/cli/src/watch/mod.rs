@@ -140,7 +140,10 @@ pub fn watchable(program: &program::Program) -> Outcome<()> {
     match program.file {
         Some(_) => Ok(()),
         None => Err(Stop::usage(
-            format!("`{}` is a shipped program and has no file to watch", program.stem),
+            format!(
+                "`{}` is a shipped program and has no file to watch",
+                program.stem
+            ),
             format!(
                 "copy it first: `rlhf new mine.rlhf --from {}`",
                 program.stem

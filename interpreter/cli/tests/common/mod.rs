@@ -41,6 +41,7 @@ pub struct Scene {
 }
 
 /// What a command did.
+#[allow(dead_code)] // not every test reads all of it
 pub struct Ran {
     pub code: i32,
     pub out: String,

@@ -92,7 +92,8 @@ fn count(n: usize, word: &str) -> String {
 /// A prompt as the program writes it.
 fn prompt(graph: &Graph, prompt: ExprRef, chat: bool) -> String {
     let text = formula(graph, prompt);
-    match chat {
+    // A column of chats is a prompt by itself.
+    match chat && graph.expr(prompt).ty.elem != Elem::Chat {
         true => format!("chat({text})"),
         false => text,
     }

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use super::{count, describe, formula, is_name, label, prompt};
 use crate::graph::{
-    AxisSize, Const, Edge, ForwardOutput, Graph, Metric, ModelKind, NodeId, NodeKind, Schedule, Scope,
+    AxisSize, Const, Edge, ForwardOutput, Graph, Metric, ModelKind, NodeId, NodeKind, Schedule,
+    Scope,
 };
 
 /// Params, models, axes, then every node with what it reads and makes.

@@ -52,7 +52,8 @@ pub fn run(args: &Run) -> Outcome<u8> {
         return Ok(1);
     };
     let mut inbox = inbox()?;
-    let ended = start(args, &checked).and_then(|run| run.follow(&mut inbox, &mut follow::to_the_end));
+    let ended =
+        start(args, &checked).and_then(|run| run.follow(&mut inbox, &mut follow::to_the_end));
     match ended {
         Ok(ended) => Ok(ended.code),
         // What has a place in the program is drawn over it.
