@@ -32,7 +32,6 @@ const PAGES: &[(&str, &str)] = &[
     ("E037", include_str!("e037.md")),
     ("E040", include_str!("e040.md")),
     ("E041", include_str!("e041.md")),
-    ("E090", include_str!("e090.md")),
     ("L001", include_str!("l001.md")),
     ("L002", include_str!("l002.md")),
     ("L003", include_str!("l003.md")),
@@ -40,6 +39,7 @@ const PAGES: &[(&str, &str)] = &[
     ("L005", include_str!("l005.md")),
     ("L007", include_str!("l007.md")),
     ("L008", include_str!("l008.md")),
+    ("L011", include_str!("l011.md")),
     ("M102", include_str!("m102.md")),
     ("M103", include_str!("m103.md")),
     ("M104", include_str!("m104.md")),
@@ -49,6 +49,7 @@ const PAGES: &[(&str, &str)] = &[
     ("M108", include_str!("m108.md")),
     ("M109", include_str!("m109.md")),
     ("M110", include_str!("m110.md")),
+    ("P215", include_str!("p215.md")),
 ];
 
 /// The page of a code, as Markdown.

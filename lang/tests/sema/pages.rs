@@ -43,7 +43,7 @@ fn every_failing_example_has_its_code() {
         let errors = compiled
             .diagnostics
             .iter()
-            .filter(|d| d.code.starts_with('E') || d.code.starts_with('M'))
+            .filter(|d| d.code.starts_with(['E', 'M', 'P']))
             .map(|d| d.code.as_str());
         assert!(
             errors.clone().all(|c| c == code || code.starts_with('L')),
@@ -98,7 +98,7 @@ fn collect(folder: &Path, used: &mut BTreeSet<String>) {
             let text = std::fs::read_to_string(&path).expect("sources are text");
             for quoted in text.split('"') {
                 let code = quoted.len() == 4
-                    && quoted.starts_with(['E', 'L', 'M'])
+                    && quoted.starts_with(['E', 'L', 'M', 'P'])
                     && quoted[1..].bytes().all(|b| b.is_ascii_digit());
                 if code {
                     used.insert(quoted.to_string());

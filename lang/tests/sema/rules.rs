@@ -151,33 +151,6 @@ fn recursion_shows_its_path() {
 }
 
 #[test]
-fn what_is_not_implemented_says_so_once() {
-    for (text, what) in [
-        ("v = value(policy, roll)\nlog v: mean(v)", "`value`"),
-        ("rows D = B where mean(r, G) > 0\nlog v: mean(r)", "`rows`"),
-        ("next beta = 1", "`next`"),
-        ("state beta: float = 0.1", "`state`"),
-        ("model critic = scalar(base, per: token)", "`scalar`"),
-        ("model big = causal(base, lora: { rank: 8 })", "`lora:`"),
-        ("reward f(a: text) -> float = http(\"u\")", "`http`"),
-        ("data e = parquet(\"u\") { q: text }", "`parquet`"),
-        (
-            "other = generate(policy, question, stale: 1)[U: ..8]",
-            "`stale:`",
-        ),
-        (
-            "place p on cluster(nodes: 1) { roll on gpus(0, 1) { dp: 1 } }",
-            "`place`",
-        ),
-    ] {
-        let said = body(text);
-        assert!(said.starts_with("E090"), "{text}: {said}");
-        assert!(said.contains(what), "{text}: {said}");
-        assert!(said.contains(" | "), "{text} offers nothing: {said}");
-    }
-}
-
-#[test]
 fn params_on_the_command_line_are_checked() {
     let text = "param group: int in 2.. = 8\nparam kind: \"a\" | \"b\" = \"a\"";
     for (name, value, wanted) in [

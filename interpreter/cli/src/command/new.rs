@@ -113,14 +113,16 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Stop {
 /// it. Paths in the copy count from its own folder.
 fn companions(source: &Program, compiled: &Compiled, folder: &Path) -> Outcome<Vec<String>> {
     let facts = &compiled.facts;
-    let data = facts.data.iter().map(|d| {
+    let files = facts.data.iter().filter(|d| d.format != "hf");
+    let data = files.map(|d| {
         let columns: Vec<&str> = d.columns.iter().map(|c| c.source.as_str()).collect();
         (d.path.as_str(), format!("with {}", columns.join(", ")))
     });
-    let rewards = facts.rewards.iter().map(|r| match &r.source {
+    let rewards = facts.rewards.iter().filter_map(|r| match &r.source {
         RewardSource::Python { file, function, .. } => {
-            (file.as_str(), format!("with the function {function}"))
+            Some((file.as_str(), format!("with the function {function}")))
         }
+        _ => None,
     });
     let mut lines = vec![];
     for (path, content) in data.chain(rewards) {

@@ -18,6 +18,9 @@ const CHECKPOINT: [&str; 6] = [
     "tokenizer_config.json",
 ];
 
+/// A source of data that names no file.
+const HUB: &str = "hf";
+
 /// The program, what it imports, its data, its reward scripts, and the tokenizers of local checkpoints. A
 /// relative path counts from the program's folder and from the working directory.
 pub fn reads(program: &Program, compiled: &Compiled) -> BTreeSet<PathBuf> {
@@ -25,15 +28,22 @@ pub fn reads(program: &Program, compiled: &Compiled) -> BTreeSet<PathBuf> {
     let imports = compiled.imports.iter();
     paths.extend(imports.map(|path| program::within(&program.folder, path)));
     let facts = &compiled.facts;
-    let scripts = facts.rewards.iter().map(|reward| match &reward.source {
-        RewardSource::Python { file, .. } => file,
-    });
-    for path in facts.data.iter().map(|d| &d.path).chain(scripts) {
+    let scripts = facts
+        .rewards
+        .iter()
+        .filter_map(|reward| match &reward.source {
+            RewardSource::Python { file, .. } => Some(file),
+            _ => None,
+        });
+    let data = facts.data.iter().filter(|d| d.format != HUB);
+    for path in data.map(|d| &d.path).chain(scripts) {
         paths.insert(program::within(&program.folder, path));
         paths.insert(PathBuf::from(path));
     }
     for model in &facts.models {
-        let ModelKind::Causal { checkpoint, .. } = &model.kind else {
+        let (ModelKind::Causal { checkpoint, .. } | ModelKind::Scalar { checkpoint, .. }) =
+            &model.kind
+        else {
             continue;
         };
         if let Some(directory) = program::find(&program.folder, checkpoint) {

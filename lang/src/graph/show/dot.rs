@@ -29,7 +29,7 @@ pub fn dot(graph: &Graph) -> String {
             "  n{} -> n{} [label={}{style}];\n",
             from.0,
             to.0,
-            quoted(&label(graph, to, edge))
+            quoted(&label(graph, from, edge))
         );
     }
     out + "}\n"

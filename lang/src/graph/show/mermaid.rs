@@ -38,8 +38,8 @@ fn shape(graph: &Graph, id: NodeId) -> String {
     );
     let (open, close) = match node.kind {
         NodeKind::Load { .. } => ("[(", ")]"),
-        NodeKind::Map { .. } | NodeKind::Reward { .. } => ("([", "])"),
-        NodeKind::Train(_) => ("[[", "]]"),
+        NodeKind::Map { .. } | NodeKind::Reward { .. } | NodeKind::Next { .. } => ("([", "])"),
+        NodeKind::Train(_) | NodeKind::Blend { .. } => ("[[", "]]"),
         _ => ("[", "]"),
     };
     format!("n{}{open}\"{text}\"{close}", id.0)

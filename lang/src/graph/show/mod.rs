@@ -13,7 +13,9 @@ pub use mermaid::mermaid;
 pub use svg::svg;
 pub use text::text;
 
-use super::{Edge, ExprRef, Graph, ModelId, ModelKind, NodeId, NodeKind, Op, Rollout, Scope, Type};
+use super::{
+    Edge, ExprRef, Graph, ModelId, ModelKind, NodeId, NodeKind, Op, Rollout, Scope, Selection, Type,
+};
 use crate::graph::Elem;
 
 /// What a node does, in a few words: `generate by policy, temperature 1`.
@@ -33,6 +35,7 @@ fn describe(graph: &Graph, id: NodeId) -> String {
             prompt: from,
             chat,
             sampling,
+            stale,
             ..
         } => {
             let mut text = format!("generate by {}", version(graph, *model, node.scope));
@@ -43,6 +46,9 @@ fn describe(graph: &Graph, id: NodeId) -> String {
             }
             if let Some(k) = sampling.top_k {
                 text += &format!(", top_k {k}");
+            }
+            if *stale > 0 {
+                text += &format!(", up to {stale} versions old");
             }
             if sampling.min_tokens > 0 {
                 text += &format!(", min_tokens {}", sampling.min_tokens);
@@ -62,6 +68,22 @@ fn describe(graph: &Graph, id: NodeId) -> String {
             "{} as responses to {}",
             short(&formula(graph, *text)),
             short(&prompt(graph, *from, *chat))
+        ),
+        NodeKind::Select { from, by, .. } => {
+            let from = &graph.rollout(*from).name;
+            match by {
+                Selection::Pick { .. } => format!("pick one response of {from}"),
+                Selection::Top { into, .. } => match graph.axis(*into).size {
+                    super::AxisSize::Fixed(k) => format!("keep the top {k} responses of {from}"),
+                    _ => format!("keep the top responses of {from}"),
+                },
+            }
+        }
+        NodeKind::Next { .. } => "set for the next iteration".into(),
+        NodeKind::Blend { model, toward, .. } => format!(
+            "move {} towards {}",
+            graph.model(*model).name,
+            graph.model(*toward).name
         ),
         NodeKind::Forward(f) => format!("score by {}", version(graph, f.model, node.scope)),
         NodeKind::Reward { reward, .. } => {
@@ -115,23 +137,29 @@ fn is_name(graph: &Graph, e: ExprRef) -> bool {
 }
 
 /// `policy@start`: the version an iteration starts with; `policy@new`: the one it makes; `policy@initial`: the
-/// one before all. A model that is never trained has no versions.
+/// one before all. A model that never changes has no versions.
 fn version(graph: &Graph, model: ModelId, scope: Scope) -> String {
     let name = &graph.model(model).name;
-    let trained = graph
-        .dag
-        .order()
-        .any(|id| matches!(&graph.dag.node(id).kind, NodeKind::Train(t) if t.model == model));
-    match (&graph.model(model).kind, trained, scope) {
-        (ModelKind::Frozen(of), ..) => format!("{name} ({}@initial)", graph.model(*of).name),
-        (_, false, _) => name.clone(),
+    let changes = graph.dag.order().any(|id| makes(graph, id, model));
+    match (&graph.model(model).kind, changes, scope) {
         (_, true, Scope::Step) => format!("{name}@start"),
         (_, true, Scope::Eval(_)) => format!("{name}@new"),
+        (ModelKind::Frozen(of), ..) => format!("{name} ({}@initial)", graph.model(*of).name),
+        (_, false, _) => name.clone(),
+    }
+}
+
+/// Whether a node makes the next version of a model.
+fn makes(graph: &Graph, id: NodeId, model: ModelId) -> bool {
+    match &graph.dag.node(id).kind {
+        NodeKind::Train(t) => t.model == model,
+        NodeKind::Blend { model: m, .. } => *m == model,
+        _ => false,
     }
 }
 
 /// An edge in words: `roll.logp: float[B, G, T]`, `policy@new`.
-fn label(graph: &Graph, to: NodeId, edge: &Edge) -> String {
+fn label(graph: &Graph, from: NodeId, edge: &Edge) -> String {
     match edge {
         Edge::Data(v) => {
             let v = graph.value(*v);
@@ -141,13 +169,24 @@ fn label(graph: &Graph, to: NodeId, edge: &Edge) -> String {
             let rollout = graph.rollout(*r);
             format!("{}: {}", rollout.name, tokens(graph, rollout))
         }
-        Edge::Version(m) => version(graph, *m, graph.dag.node(to).scope),
+        Edge::Version(m) => {
+            let which = match makes(graph, from, *m) {
+                true => "new",
+                false => "start",
+            };
+            format!("{}@{which}", graph.model(*m).name)
+        }
     }
 }
 
 /// `tokens[B, G, T]`
 fn tokens(graph: &Graph, rollout: &Rollout) -> String {
-    let axes = [Some(rollout.rows), rollout.group, Some(rollout.tokens)];
+    let axes = [
+        Some(rollout.rows),
+        rollout.over,
+        rollout.group,
+        Some(rollout.tokens),
+    ];
     let ty = Type {
         elem: Elem::Int,
         axes: axes.into_iter().flatten().collect(),
@@ -169,7 +208,7 @@ fn wires(graph: &Graph) -> Vec<Wire> {
     let mut wires: Vec<Wire> = vec![];
     for (from, to, edge) in graph.dag.edges() {
         let version = matches!(edge, Edge::Version(_));
-        let text = label(graph, to, edge);
+        let text = label(graph, from, edge);
         let known = wires
             .iter_mut()
             .find(|w| (w.from, w.to, w.version) == (from, to, version));

@@ -91,6 +91,7 @@ impl Examined {
         if let Some(graph) = &compiled.graph {
             let head = datacheck::check(graph, &program.folder, Extent::Head, &mut sources);
             diagnostics.extend(head);
+            diagnostics.extend(rlhf_plan::support::unsupported(graph));
         }
         diagnostics.retain(|d| d.level != Level::Hint);
         Ok(Examined {
