@@ -153,3 +153,17 @@ fn mending_ends_when_every_change_brings_the_next() {
     let after = mend("x", &endless);
     assert_eq!(after.text.len(), after.count + 1);
 }
+
+#[test]
+fn whatever_is_missing_mending_leaves_no_worse_text_and_is_done_at_once() {
+    let syntax = |text: &str| rlhf_lang::syntax::parse(FILE, text).1.len();
+    // Every third character: all of them find nothing more and take seconds.
+    for (i, c) in PROGRAM.char_indices().step_by(3) {
+        let broken = format!("{}{}", &PROGRAM[..i], &PROGRAM[i + c.len_utf8()..]);
+        let once = mended(&broken);
+        assert!(syntax(&once.text) <= syntax(&broken), "{}", once.text);
+        assert_eq!(once.count == 0, once.text == broken, "{broken}");
+        let twice = mended(&once.text);
+        assert_eq!((twice.text, twice.count), (once.text, 0), "{broken}");
+    }
+}

@@ -131,15 +131,16 @@ fn companions(source: &Program, compiled: &Compiled, folder: &Path) -> Outcome<V
             lines.push(format!("{}  is there already", to.display()));
             continue;
         }
-        let from = program::within(&source.folder, path);
-        match std::fs::read(&from) {
-            Ok(bytes) if is_inside(path) => {
+        let from = program::find(&source.folder, path).filter(|_| is_inside(path));
+        let found = from.and_then(|from| Some((std::fs::read(&from).ok()?, from)));
+        match found {
+            Some((bytes, from)) => {
                 std::fs::create_dir_all(program::parent(&to))
                     .and_then(|()| write(&to, &bytes))
                     .map_err(|e| unwritten(&to, &e))?;
                 lines.push(format!("{}  a copy of {}", to.display(), from.display()));
             }
-            _ => lines.push(format!("{}  is expected, {content}", to.display())),
+            None => lines.push(format!("{}  is expected, {content}", to.display())),
         }
     }
     Ok(lines)
