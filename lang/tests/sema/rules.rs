@@ -124,7 +124,7 @@ fn versions_are_explicit() {
         body(
             "train policy { minimize -mean(logp(policy, roll)) }\nnow = logp(policy, roll)\nlog now: mean(now)"
         ),
-        "E023 `policy` `policy` is read after its training on line 10: before or after the update? | above `train` the step reads the version it started with; the next iteration reads the new one"
+        "E023 `policy` `policy` is read after its training on line 11: before or after the update? | above `train` the step reads the version it started with; the next iteration reads the new one"
     );
 }
 
@@ -237,12 +237,14 @@ fn metrics_do_not_overwrite_each_other() {
         "the metrics of `step` and of its `train` blocks stand side by side; take another name";
     assert_eq!(
         body("train policy {\n  minimize -mean(logp(policy, roll) * r)\n  log reward: mean(r)\n}"),
-        format!("E011 `reward` `reward` is already logged on line 9 | {help}")
+        format!("E011 `reward` `reward` is already logged on line 10 | {help}")
     );
-    let eval = "eval every 2 over d[E: 2] {\n  best = generate(policy, question)[S: ..8]\n  log NAME: mean(if best.text == answer then 1 else 0)\n}\n";
+    let eval = "eval every 2 over h[E: 2] {\n  best = generate(policy, question, temperature: 0)[S: ..8]\n  log NAME: mean(if best.text == answer then 1 else 0)\n}\n";
     let two = |a: &str, b: &str| {
         let evals = eval.replace("NAME", a) + &eval.replace("NAME", b);
-        program("train policy { minimize -mean(logp(policy, roll) * r) }") + &evals
+        program("log b: mean(r)")
+            + "data h = jsonl(\"h.jsonl\") { question: text, answer: text }\n"
+            + &evals
     };
     assert_eq!(messages(&check(&two("reward", "other"), &[])), "");
     assert!(only(&two("exact", "exact")).starts_with("E011 `exact` `exact` is already logged"));
