@@ -6,9 +6,13 @@ mod common;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use common::{PROGRAM, Scene};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+/// Far longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A command that runs until it is interrupted, and what it says on both streams.
 struct Watching {
@@ -44,13 +48,14 @@ impl Watching {
     /// Waits for a line that contains `part`; gives everything up to it.
     fn until(&self, part: &str) -> String {
         let mut all = String::new();
-        for line in self.lines.iter() {
+        // What never comes would be waited for without end; how long an answer takes decides nothing.
+        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
             all += &format!("{line}\n");
             if line.contains(part) {
                 return all;
             }
         }
-        panic!("it ended without `{part}`:\n{all}");
+        panic!("`{part}` is not said:\n{all}");
     }
 
     fn interrupt(&self) {
