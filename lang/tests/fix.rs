@@ -16,7 +16,7 @@ model policy = causal(base, optim: adamw(lr: 1e-5))
 step over sums[B: 2], iterations: 3 {
   roll = generate(policy, question, temperature: 1)[G: 2, T: ..8]
   r = if roll.text == answer then 1 else 0
-  train policy {
+  train policy { // allow(M101): as small as a program can be
     lp = logp(policy, roll)
     minimize -mean(mean(r * lp, T), [B, G])
   }
