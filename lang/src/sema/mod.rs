@@ -44,6 +44,8 @@ use crate::graph::{
 };
 use crate::source::{FileId, Sources, Span};
 
+#[cfg(test)]
+pub(crate) use builtin::NAMES as BUILTINS;
 pub(crate) use module::{Def, Module};
 pub(crate) use scope::{Env, Kind};
 
