@@ -8,6 +8,7 @@ pub mod diag;
 pub mod facts;
 pub mod fmt;
 pub mod graph;
+pub mod ide;
 pub mod lint;
 pub mod reference;
 mod sema;
