@@ -30,6 +30,8 @@ pub enum Command {
     Eval(Eval),
     /// Explain a diagnostic's code
     Explain(Explain),
+    /// Serve an editor over standard input and output
+    Lsp,
 }
 
 /// `rlhf check`

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Run(args) => (Format::Human, command::run::run(args)),
         Command::Eval(args) => (args.format, command::eval::eval(args)),
         Command::Explain(args) => (Format::Human, command::explain::explain(args)),
+        Command::Lsp => (Format::Human, command::lsp::lsp()),
     };
     let say = |diagnostic: Diagnostic| {
         report::print(format, &Sources::default(), &[diagnostic]);

@@ -84,17 +84,19 @@ impl Cursor {
         let tokens = Tokens::scan(FileId(0), text);
         let at = offset as usize;
         let touching = |t: &Token| t.lo < at && at <= t.hi;
-        let current = tokens.code.iter().position(|t| touching(t));
+        let current = tokens.code.iter().position(touching);
         let word = current.filter(|i| tokens.is_word(*i));
         let before = match word {
             Some(i) => i,
             None => tokens.code.partition_point(|t| t.hi <= at && t.lo < at),
         };
         let lo = word.map_or(at, |i| tokens.code[i].lo);
+        // A comment goes on to the end of its line, white space included.
+        let line = text[..at].rfind('\n').map_or(0, |n| n + 1);
         let in_comment = tokens
             .comments
             .iter()
-            .any(|c| (c.span.lo as usize) < at && at <= c.span.hi as usize);
+            .any(|c| (line..at).contains(&(c.span.lo as usize)));
         let in_text = current.is_some_and(|i| match tokens.code[i].kind {
             TokenKind::Text => at < tokens.code[i].hi,
             TokenKind::OpenText => true,

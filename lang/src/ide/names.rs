@@ -158,7 +158,7 @@ impl Names {
         let readable = |d: &Def| match (d.kind, d.visible) {
             (DefKind::Column, _) => Some(d.item) == columns,
             (_, None) => true,
-            (_, Some(span)) => span.lo <= offset && offset <= span.hi,
+            (_, Some(span)) => span.lo < offset && offset <= span.hi,
         };
         let mut found: Vec<DefId> = vec![];
         // Locals are introduced after what they hide.

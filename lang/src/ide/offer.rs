@@ -375,8 +375,15 @@ impl<'d> Offers<'d> {
     pub fn values(&mut self) {
         let document = self.document;
         let at = self.replace.lo;
+        let text = document.source().text.get(..at as usize);
+        let line = text.and_then(|t| t.rfind('\n')).map_or(0, |n| n as u32);
         for id in document.names.visible(at) {
-            let rank = match document.names.def(id).kind {
+            let def = document.names.def(id);
+            // What this line binds cannot be read in it.
+            if def.kind == DefKind::Binding && def.span.lo >= line {
+                continue;
+            }
+            let rank = match def.kind {
                 DefKind::Binding | DefKind::Argument | DefKind::Column => 2,
                 DefKind::Axis => 3,
                 DefKind::Data => continue,
@@ -451,8 +458,8 @@ impl<'d> Offers<'d> {
             ),
             None => {
                 let doc = file.comments.iter();
-                let doc = doc.filter(|c| c.kind == crate::syntax::ast::CommentKind::Module);
-                match doc.last() {
+                let mut doc = doc.filter(|c| c.kind == crate::syntax::ast::CommentKind::Module);
+                match doc.next_back() {
                     Some(c) => {
                         let end = c.span.hi as usize;
                         (Span::new(own, end, end), format!("\n{line}"))

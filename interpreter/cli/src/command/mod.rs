@@ -5,6 +5,7 @@ pub mod eval;
 pub mod explain;
 pub mod fmt;
 pub mod graph;
+pub mod lsp;
 pub mod run;
 
 use rlhf_lang::compile::Compiled;
