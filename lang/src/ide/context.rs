@@ -81,8 +81,11 @@ pub(super) struct Cursor {
 
 impl Cursor {
     pub fn at(text: &str, offset: u32) -> Cursor {
+        // No token reaches over a line, so an item can be read alone.
+        let (base, end) = item_around(text, offset as usize);
+        let text = &text[base..end];
         let tokens = Tokens::scan(FileId(0), text);
-        let at = offset as usize;
+        let at = offset as usize - base;
         let touching = |t: &Token| t.lo < at && at <= t.hi;
         let current = tokens.code.iter().position(touching);
         let word = current.filter(|i| tokens.is_word(*i));
@@ -108,14 +111,48 @@ impl Cursor {
             before,
             lo,
         };
-        let context = match (in_comment, in_text) {
+        let mut context = match (in_comment, in_text) {
             (true, _) => Context::Nothing,
             (false, true) => reader.in_text(),
             (false, false) => reader.context(),
         };
+        context.shift(base as u32);
         Cursor {
-            word: (lo as u32, offset),
+            word: ((lo + base) as u32, offset),
             context,
+        }
+    }
+}
+
+/// The text from the front of the item around a byte to the front of the next one.
+fn item_around(text: &str, at: usize) -> (usize, usize) {
+    let begins = |line: &str| ITEMS.contains(&super::first_word(line));
+    let mut front = 0;
+    let mut from = 0;
+    for line in text.split_inclusive('\n') {
+        if begins(line) {
+            if from > at {
+                return (front, from);
+            }
+            front = from;
+        }
+        from += line.len();
+    }
+    (front, text.len())
+}
+
+impl Context {
+    /// Places in a part of a text as places in the whole.
+    fn shift(&mut self, base: u32) {
+        match self {
+            Context::Member(at) => *at += base,
+            Context::Value(Some(call)) => {
+                call.at += base;
+                if let Some((lo, hi)) = &mut call.first {
+                    (*lo, *hi) = (*lo + base, *hi + base);
+                }
+            }
+            _ => {}
         }
     }
 }

@@ -17,7 +17,6 @@ mod rename;
 mod symbols;
 mod walk;
 
-use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use crate::compile::Compiled;
@@ -42,8 +41,6 @@ pub struct Document {
     /// Indices into the facts, by the text they are of.
     meanings: HashMap<Span, usize>,
     values: HashMap<Span, usize>,
-    /// The trees of the other files, parsed when asked for.
-    trees: Vec<OnceCell<ast::File>>,
 }
 
 impl Document {
@@ -63,13 +60,11 @@ impl Document {
         for (i, (span, _)) in compiled.facts.values.iter().enumerate() {
             values.entry(*span).or_insert(i);
         }
-        let trees = compiled.sources.iter().map(|_| OnceCell::new()).collect();
         Document {
             compiled,
             names,
             meanings,
             values,
-            trees,
         }
     }
 
@@ -105,9 +100,7 @@ impl Document {
         if file == self.compiled.file.id {
             return Some(&self.compiled.file);
         }
-        let cell = self.trees.get(file.0 as usize)?;
-        let text = &self.compiled.sources.get(file).text;
-        Some(cell.get_or_init(|| crate::syntax::parse(file, text).0))
+        self.compiled.libraries.iter().find(|f| f.id == file)
     }
 
     /// The function whose name stands at a place of any file.
