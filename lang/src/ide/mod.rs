@@ -4,6 +4,7 @@
 //! much less than a millisecond. Every text has answers, broken ones included. Offsets are bytes of the
 //! document's own text; spans in answers may lie in the standard library or in an imported file.
 
+mod arguments;
 mod complete;
 mod context;
 mod edits;
