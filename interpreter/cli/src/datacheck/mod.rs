@@ -53,7 +53,9 @@ pub fn check(
 
 /// D312: the script of a reward is not there. What is in it, only Python knows.
 fn unresolvable(reward: &Reward, folder: &Path) -> Option<Diagnostic> {
-    let RewardSource::Python { file, span, .. } = &reward.source;
+    let RewardSource::Python { file, span, .. } = &reward.source else {
+        return None;
+    };
     if program::find(folder, file).is_some() {
         return None;
     }

@@ -70,6 +70,8 @@ impl Context<'_> {
                 sampling,
                 rollout,
                 members,
+                // The only rank always samples from the newest weights.
+                stale: _,
             } => {
                 let prompts = self.encode_prompts(*model, *prompt, *chat, pass)?;
                 self.check_room(node, &prompts, &pass.rows)?;
@@ -114,6 +116,10 @@ impl Context<'_> {
                 Ok(())
             }
             NodeKind::Train(train) => self.train(node, train, pass),
+            // Refused before loading: `plan::support`.
+            NodeKind::Select { .. } | NodeKind::Next { .. } | NodeKind::Blend { .. } => {
+                Err(Fault::new(format!("`{}` is not run yet", node.name)))
+            }
         }
     }
 
@@ -134,6 +140,8 @@ impl Context<'_> {
             let numbers = match output {
                 ForwardOutput::Logp => Some(&scores.logp),
                 ForwardOutput::Entropy => scores.entropy.as_ref(),
+                // Refused before loading: `plan::support`.
+                ForwardOutput::Value | ForwardOutput::End | ForwardOutput::Score => None,
             };
             if let Some(numbers) = numbers {
                 pass.env

@@ -52,7 +52,10 @@ impl Pool {
             file,
             function,
             span,
-        } = &reward.source;
+        } = &reward.source
+        else {
+            return Err(not_python(reward));
+        };
         let found = locate(file, base).and_then(|p| p.canonicalize().ok());
         let path = found.ok_or_else(|| {
             Fault::code("D312", format!("there is no file `{file}`"))
@@ -212,7 +215,10 @@ impl Pool {
             file,
             function,
             span,
-        } = &self.reward.source;
+        } = &self.reward.source
+        else {
+            return not_python(&self.reward);
+        };
         let fault = match unready {
             Unready::NoPython(e) => Fault::new(format!(
                 "`{}` cannot be started: {e}",
@@ -300,4 +306,9 @@ fn cells(value: &Value, elem: Elem) -> Result<Vec<Json>> {
             .map(|l| l.iter().map(|t| Json::from(t.as_ref())).collect())
             .collect(),
     })
+}
+
+/// Refused before loading: `plan::support`.
+fn not_python(reward: &Reward) -> Fault {
+    Fault::new(format!("`{}` is not a Python reward", reward.name)).at(reward.span)
 }
