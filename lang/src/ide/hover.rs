@@ -161,6 +161,11 @@ impl Document {
                 Some(data) => format!("axis {name}: every row of {}", data.name),
                 None => format!("axis {name}"),
             },
+            AxisSize::Subset(limit) => {
+                let of = axis.of.map_or("rows", |a| self.axis_name(a));
+                let limit = limit.map_or(String::new(), |n| format!(", at most {n}"));
+                format!("axis {name}: rows of {of}{limit}")
+            }
             AxisSize::Ragged(n) => {
                 let names: Vec<&str> = axis.parents.iter().map(|a| self.axis_name(*a)).collect();
                 format!("axis {name}: ..{n} over [{}]", names.join(", "))

@@ -127,10 +127,10 @@ fn a_statement_and_an_item_begin_with_their_words() {
 fn keywords_are_followed_by_what_they_take() {
     assert_eq!(labels(&in_step("train §")), ["anchor", "policy"]);
     let text = PROGRAM.replace("step over sums", "step over §");
-    assert_eq!(labels(&at_mark(&text)), ["sums"]);
+    assert_eq!(labels(&at_mark(&text)), ["held", "sums"]);
     let text = PROGRAM.replace("causal(base", "§(base");
     assert_eq!(labels(&at_mark(&text)), ["causal", "frozen", "scalar"]);
-    let text = PROGRAM.replace("= jsonl(", "= §(");
+    let text = PROGRAM.replace("sums = jsonl(", "sums = §(");
     assert!(labels(&at_mark(&text)).contains(&"parquet"));
     let text = PROGRAM.replace("frozen(policy)", "frozen(policy, dtype: §)");
     assert_eq!(labels(&at_mark(&text)), ["bf16", "f32"]);

@@ -18,9 +18,11 @@ use std.kl { k3 }
 param base: checkpoint = "model"
 /// Prompts.
 param batch: int in 1.. = 4
+/// How hard.
 param kind: "hard" | "soft" = "soft"
 
 data sums = jsonl("sums.jsonl") { question: text, answer: text from "result" }
+data held = jsonl("held.jsonl") { question: text, answer: text }
 
 model policy = causal(base, optim: adamw(lr: warmup(1e-5, 5)))
 model anchor = frozen(policy)
@@ -39,12 +41,12 @@ step over sums[B: batch], iterations: 60 {
 
   train policy {
     lp = logp(policy, roll)
-    minimize mean(k3(lp, ref) - lp * adv)
+    minimize mean(mean(k3(lp, ref) - lp * adv, T), [B, G])
   }
   log reward: mean(r)
 }
 
-eval every 20 over sums {
+eval every 20 over held {
   best = generate(policy, chat(question), temperature: 0)[T: ..16]
   log accuracy: mean(if best.text == answer then 1 else 0)
 }

@@ -25,7 +25,7 @@ step over sums[B: 4], iterations: 60 {
 
   train policy {
     lp = logp(policy, roll)
-    minimize mean(k3(lp, ref) - lp * (r - mean(r, G)))
+    minimize mean(mean(k3(lp, ref) - lp * (r - mean(r, G)), T), [B, G])
   }
   log reward: mean(r)
 }
