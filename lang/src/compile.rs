@@ -27,7 +27,8 @@ pub struct Compiled {
     pub sources: Sources,
     /// The program's tree.
     pub file: ast::File,
-    /// The trees of the other texts, in the order of their ids.
+    /// The trees of the other texts, in the order of their ids; of the standard library only what is no
+    /// function.
     pub libraries: Vec<ast::File>,
     /// The params, also when there are errors elsewhere.
     pub params: Vec<Param>,

@@ -18,6 +18,7 @@ mod rename;
 mod symbols;
 mod walk;
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use crate::compile::Compiled;
@@ -42,6 +43,8 @@ pub struct Document {
     /// Indices into the facts, by the text they are of.
     meanings: HashMap<Span, usize>,
     values: HashMap<Span, usize>,
+    /// The standard library's modules, whole; compiling reads only what is called.
+    standard: OnceCell<Vec<ast::File>>,
 }
 
 impl Document {
@@ -66,6 +69,7 @@ impl Document {
             names,
             meanings,
             values,
+            standard: OnceCell::new(),
         }
     }
 
@@ -101,7 +105,15 @@ impl Document {
         if file == self.compiled.file.id {
             return Some(&self.compiled.file);
         }
-        self.compiled.libraries.iter().find(|f| f.id == file)
+        let standard = self.standard.get_or_init(|| {
+            let sources = self.compiled.sources.iter();
+            let modules = sources.filter(|(_, s)| rlhf_stdlib::module(&s.name).is_some());
+            modules
+                .map(|(id, s)| crate::syntax::parse(id, &s.text).0)
+                .collect()
+        });
+        let mut all = standard.iter().chain(&self.compiled.libraries);
+        all.find(|f| f.id == file)
     }
 
     /// The function whose name stands at a place of any file.
