@@ -97,14 +97,23 @@ fn a_json_file_is_a_list_of_objects() {
             "[{\"x\": 1}, 2]",
             "row 2 of `train.json` is a number, not an object",
         ),
-        ("3", "`train.json` is a number, and a data set is a list of objects"),
-        ("", "line 1 of `train.json` is not JSON: EOF while parsing a value at column 0"),
+        (
+            "3",
+            "`train.json` is a number, and a data set is a list of objects",
+        ),
+        (
+            "",
+            "line 1 of `train.json` is not JSON: EOF while parsing a value at column 0",
+        ),
     ] {
         let [code, message, _] = said("json", text, &x);
         assert_eq!((code.as_str(), message.as_str()), ("D300", expected));
     }
     let [_, _, help] = said("json", "[{\"x\": 1}]\n[{\"x\": 2}]", &x);
-    assert_eq!(help, "the line is `[{\"x\": 2}]`; a file with one object a line is read by `jsonl(…)`");
+    assert_eq!(
+        help,
+        "the line is `[{\"x\": 2}]`; a file with one object a line is read by `jsonl(…)`"
+    );
 }
 
 #[test]
@@ -138,7 +147,10 @@ fn a_csv_file_that_does_not_fit_says_where() {
     assert!(help.contains("quotes"), "{help}");
     let [code, message, _] = said("csv", "question,answer\na,b\n\nc,d\n", &[("n", Elem::Int)]);
     assert_eq!(code, "D301");
-    assert!(message.ends_with("(row 1 (line 2) has `question`, `answer`)"), "{message}");
+    assert!(
+        message.ends_with("(row 1 (line 2) has `question`, `answer`)"),
+        "{message}"
+    );
     let [code, message, help] = said("csv", "n\n1\nmany\n", &[("n", Elem::Int)]);
     assert_eq!(code, "D302");
     assert_eq!(
@@ -384,7 +396,11 @@ fn only_the_head_is_read_where_that_is_asked_for() {
     // What follows the head is not even parsed.
     for (format, text, broken) in [
         ("jsonl", lines.clone(), format!("{lines}{{")),
-        ("json", json!(list).to_string(), json!(list).to_string().replace("}]", "}")),
+        (
+            "json",
+            json!(list).to_string(),
+            json!(list).to_string().replace("}]", "}"),
+        ),
         ("csv", csv.clone(), format!("{csv}a,b,c\n")),
     ] {
         let path = dir.path().join("train");

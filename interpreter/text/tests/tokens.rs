@@ -87,7 +87,10 @@ fn templates_give_the_text_and_ids_of_transformers() {
         std::fs::write(dir.path().join("chat_template.jinja"), &chats.template).unwrap();
         let tokens = Tokens::load(dir.path()).unwrap();
         for case in chats.cases {
-            assert_eq!(tokens.render(&case.messages, Turn::Open).unwrap(), case.text);
+            assert_eq!(
+                tokens.render(&case.messages, Turn::Open).unwrap(),
+                case.text
+            );
             assert_eq!(tokens.chat(&case.messages).unwrap(), case.ids);
         }
     }
@@ -174,7 +177,10 @@ fn smollm2_equals_transformers() {
     };
     let tokens = Tokens::load(Path::new(&dir)).unwrap();
     for case in cases {
-        assert_eq!(tokens.render(&case.messages, Turn::Open).unwrap(), case.text);
+        assert_eq!(
+            tokens.render(&case.messages, Turn::Open).unwrap(),
+            case.text
+        );
         assert_eq!(tokens.chat(&case.messages).unwrap(), case.ids);
     }
     assert_eq!(tokens.eos(), [2]);

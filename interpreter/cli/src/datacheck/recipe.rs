@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rlhf_lang::graph::{Elem, ExprRef, Graph, NodeKind, Op, TextOp, ValueId};
+use rlhf_lang::graph::{Column, Elem, ExprRef, Graph, NodeKind, Op, TextOp, ValueId};
 use rlhf_text::Message;
 use rlhf_text::rows::Row;
 use serde::Serialize;
@@ -75,6 +75,15 @@ impl<'g> Names<'g> {
             columns,
             maps,
         }
+    }
+
+    /// The data set and the column that an expression is.
+    pub fn plain(&self, e: ExprRef) -> Option<(usize, &'g Column)> {
+        let Op::Value(value) = &self.graph.expr(e).op else {
+            return None;
+        };
+        let (data, column) = *self.columns.get(value)?;
+        Some((data, self.graph.data.get(data)?.columns.get(column)?))
     }
 
     /// The recipe of an expression, where it has one.
@@ -165,11 +174,32 @@ impl Recipe {
         })
     }
 
-    /// The text of a row; empty for a cell that is none, as a rank reads it.
-    pub fn text(&self, row: &Row) -> String {
+    /// The text of a row; empty for a cell that is none, as a rank reads it. Nothing for a cell that is
+    /// missing or of another type.
+    pub fn text(&self, row: &Row) -> Option<String> {
         match self.make(row) {
-            Some(Made::Text(text)) => text,
-            _ => String::new(),
+            Some(Made::Text(text)) => Some(text),
+            Some(Made::Chat(_)) => None,
+            None => self.is_none(row).then(String::new),
+        }
+    }
+
+    fn is_none(&self, row: &Row) -> bool {
+        match self {
+            Recipe::Constant(_) => false,
+            Recipe::Column { source, .. } => row.object.get(source).is_some_and(Json::is_null),
+            Recipe::Join(a, b) => a.is_none(row) || b.is_none(row),
+            Recipe::Trim(a) | Recipe::Lower(a) | Recipe::Upper(a) => a.is_none(row),
+        }
+    }
+
+    /// Whether it reads a column of the file.
+    pub fn reads(&self, column: &str) -> bool {
+        match self {
+            Recipe::Constant(_) => false,
+            Recipe::Column { source, .. } => source == column,
+            Recipe::Join(a, b) => a.reads(column) || b.reads(column),
+            Recipe::Trim(a) | Recipe::Lower(a) | Recipe::Upper(a) => a.reads(column),
         }
     }
 }

@@ -72,7 +72,16 @@ pub enum Argument {
         /// Its index.
         call: usize,
     },
-    /// From the data.
+    /// A column as it is.
+    Column {
+        /// The data set.
+        data: usize,
+        /// The name in the program.
+        name: String,
+        /// The name in the file.
+        source: String,
+    },
+    /// Made of columns.
     Made(Recipe),
 }
 
@@ -111,13 +120,15 @@ impl View {
 
     /// Where a place is in this version of the program.
     pub fn span(&self, place: Place) -> Span {
-        match place {
-            Place::Call(i) => self.calls[i].spans[0],
-            Place::Prompt(i) => self.calls[i].spans[1],
-            Place::Response(i) => self.calls[i].spans[2],
-            Place::Reader(i) => self.readers[i].span,
-            Place::Reward(i) => self.rewards[i],
-        }
+        let of = |i: usize, part: usize| self.calls.get(i).map(|c| c.spans[part]);
+        let span = match place {
+            Place::Call(i) => of(i, 0),
+            Place::Prompt(i) => of(i, 1),
+            Place::Response(i) => of(i, 2),
+            Place::Reader(i) => self.readers.get(i).map(|r| r.span),
+            Place::Reward(i) => self.rewards.get(i).copied(),
+        };
+        span.unwrap_or_default()
     }
 
     fn call(
@@ -181,7 +192,11 @@ impl View {
                 let Some(folder) = &folders[forward.model.0 as usize] else {
                     continue;
                 };
-                if self.calls[call].folder.as_ref().is_some_and(|f| f != folder) {
+                if self.calls[call]
+                    .folder
+                    .as_ref()
+                    .is_some_and(|f| f != folder)
+                {
                     self.readers.push(Reader {
                         model: graph.model(forward.model).name.clone(),
                         folder: folder.clone(),
@@ -201,6 +216,7 @@ impl View {
             let args = args.iter().map(|arg| {
                 self.response(graph, *arg)
                     .map(|call| Argument::Response { call })
+                    .or_else(|| column(names, *arg))
                     .or_else(|| names.recipe(*arg).map(Argument::Made))
             });
             if let Some(args) = args.collect() {
@@ -230,6 +246,15 @@ impl View {
             self.calls.iter().position(|c| c.rollout == *rollout)
         })
     }
+}
+
+fn column(names: &Names, e: ExprRef) -> Option<Argument> {
+    let (data, column) = names.plain(e)?;
+    Some(Argument::Column {
+        data,
+        name: column.name.clone(),
+        source: column.source.clone(),
+    })
 }
 
 /// The checkpoint a model starts from.

@@ -83,13 +83,7 @@ enum Misfit {
     Part(String),
 }
 
-fn mistyped(
-    data: &Data,
-    column: &Declared,
-    row: &Row,
-    cell: &Json,
-    misfit: Misfit,
-) -> Diagnostic {
+fn mistyped(data: &Data, column: &Declared, row: &Row, cell: &Json, misfit: Misfit) -> Diagnostic {
     let (source, elem) = (&column.source, column.elem.name());
     let said = match misfit {
         Misfit::Kind => format!(
@@ -105,9 +99,7 @@ fn mistyped(
         (Elem::Chat, Json::String(_)) => d.help(format!(
             "declare `{name}: text` and write `chat({name})`: the text becomes the user's message"
         )),
-        (Elem::Chat, _) => {
-            d.help("a chat is a list of {\"role\": \"user\", \"content\": \"…\"}")
-        }
+        (Elem::Chat, _) => d.help("a chat is a list of {\"role\": \"user\", \"content\": \"…\"}"),
         (Elem::TextList, _) => d.help("a `text[]` is a list of texts"),
         (Elem::Text, Json::Number(_)) => d.help(format!(
             "declare `{name}: float`, or write the value in quotes in the file"
@@ -116,9 +108,9 @@ fn mistyped(
             d.help(format!("a list of messages is declared `{name}: chat`"))
         }
         (Elem::Int, Json::Number(_)) => d.help(format!("declare `{name}: float`")),
-        (Elem::Int | Elem::Float, Json::String(_)) => d.help(format!(
-            "declare `{name}: text` and use `number({name})`"
-        )),
+        (Elem::Int | Elem::Float, Json::String(_)) => {
+            d.help(format!("declare `{name}: text` and use `number({name})`"))
+        }
         _ => d.help(format!("declare `{name}` as what the file has")),
     }
 }

@@ -90,7 +90,9 @@ fn failed(data: &Data, error: &csv::Error) -> Box<Unreadable> {
             expected_len, len, ..
         } => Unreadable::new(
             data,
-            format!("line {line} of `{name}` has {len} cells, and the first line names {expected_len}"),
+            format!(
+                "line {line} of `{name}` has {len} cells, and the first line names {expected_len}"
+            ),
             "a comma inside a cell needs quotes around the cell: \"1,250 apples\"",
         ),
         _ => Unreadable::new(
