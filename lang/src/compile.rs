@@ -63,6 +63,7 @@ pub fn compile(request: &Request) -> Compiled {
     } else {
         let (graph, sources) = sema.finish();
         diagnostics.extend(crate::lint::check(&graph, &sources));
+        diagnostics.extend(crate::lint::bare_constants(&file, &sources));
         (Some(graph), sources)
     };
     diagnostics = crate::lint::allow(&file, &sources, diagnostics);

@@ -6,3 +6,4 @@ pub mod launch;
 pub mod memory;
 pub mod program;
 pub mod shape;
+pub mod support;

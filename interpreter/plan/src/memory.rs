@@ -48,7 +48,7 @@ const F32: u64 = 4;
 pub fn estimate(graph: &Graph, shapes: &[ModelShape], dtype: Dtype, micro: u64) -> Memory {
     let mut memory = Memory::default();
     for (model, shape) in graph.models.iter().zip(shapes) {
-        let trained = model.optim.is_some() && matches!(model.kind, ModelKind::Causal { .. });
+        let trained = model.optim.is_some() && !matches!(model.kind, ModelKind::Frozen(_));
         let held = resident(shape.parameters(), model.dtype.unwrap_or(dtype), trained);
         memory.weights = memory.weights.saturating_add(held.weights);
         memory.gradients = memory.gradients.saturating_add(held.gradients);
@@ -61,7 +61,8 @@ pub fn estimate(graph: &Graph, shapes: &[ModelShape], dtype: Dtype, micro: u64) 
                 let rollout = graph.rollout(*rollout);
                 let size = |axis| match graph.axis(axis).size {
                     AxisSize::Fixed(n) | AxisSize::Ragged(n) => n as u64,
-                    AxisSize::Rows(_) => DECODING_ROWS,
+                    AxisSize::Subset(Some(n)) => n as u64,
+                    AxisSize::Rows(_) | AxisSize::Subset(None) => DECODING_ROWS,
                 };
                 let (prompts, group) = (size(rollout.rows), rollout.group.map_or(1, size));
                 decoding(

@@ -23,6 +23,7 @@ fn cells_are_taken_in_the_order_of_the_batch() {
         name: "train".into(),
         format: "jsonl".into(),
         path: "d.jsonl".into(),
+        split: None,
         columns: [("i", Elem::Int), ("b", Elem::Bool), ("c", Elem::Chat)]
             .map(column)
             .into(),

@@ -14,6 +14,7 @@ fn declared(format: &str, file: &str, columns: &[(&str, Elem)]) -> Data {
         name: "train".into(),
         format: format.into(),
         path: file.into(),
+        split: None,
         columns: columns
             .iter()
             .map(|(name, elem)| Column {

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AxisId, ValueId};
+use super::{AxisId, StateId, ValueId};
 use crate::source::Span;
 
 /// Index of an expression in [`super::Graph::exprs`].
@@ -86,6 +86,8 @@ pub enum Op {
     Text(String),
     /// What a node produced. The leaves through which gradients leave a loss.
     Value(ValueId),
+    /// A number carried from the iteration before.
+    State(StateId),
     /// The current iteration, from 1.
     Iteration,
     /// The number of iterations of the run.
@@ -130,8 +132,20 @@ pub enum Op {
     Len(AxisId),
     /// The position along `axis`, from 0. No operand.
     Index(AxisId),
-    /// The element of `x` at `args[1]` along the fixed `axis`, which is removed.
+    /// The element of `x` at `args[1]` along the fixed `axis`, which is removed. A ragged axis over it
+    /// becomes the one of the picked responses.
     Pick(AxisId),
+    /// The elements of `x` along the fixed `axis` whose `args[1]` is largest, along `into`: largest
+    /// first, earlier first among equals.
+    Top {
+        /// The axis selected from.
+        axis: AxisId,
+        /// The axis of those that are kept.
+        into: AxisId,
+    },
+    /// The rows of `x` where `args[1]` holds, in their order, along the axis of the subset; no more
+    /// than its limit.
+    Restrict(AxisId),
     /// Element-wise on text.
     OnText(TextOp),
 }

@@ -6,12 +6,14 @@
 
 mod dag;
 mod expr;
+mod place;
 pub mod show;
 
 use serde::{Deserialize, Serialize};
 
 pub use dag::{Dag, NodeId};
 pub use expr::{Binary, Elem, Expr, ExprRef, Op, Reduce, TextOp, Type, Unary};
+pub use place::{Cluster, Place, Placed, Setting};
 
 use crate::source::Span;
 
@@ -34,6 +36,10 @@ pub struct RewardId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RolloutId(pub u32);
 
+/// Index into [`Graph::states`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct StateId(pub u32);
+
 /// A checked program with its params resolved.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Graph {
@@ -51,7 +57,9 @@ pub struct Graph {
     pub models: Vec<Model>,
     /// External rewards.
     pub rewards: Vec<Reward>,
-    /// Rollouts: what `generate` and `answer` make.
+    /// Numbers carried from one iteration to the next.
+    pub states: Vec<State>,
+    /// Rollouts: what `generate` and `answer` make, and selections of them.
     pub rollouts: Vec<Rollout>,
     /// Everything with a name, and the anonymous results of nodes.
     pub values: Vec<Value>,
@@ -65,6 +73,8 @@ pub struct Graph {
     pub metrics: Vec<Metric>,
     /// The evaluations.
     pub evals: Vec<Eval>,
+    /// The plan that the program's text holds.
+    pub place: Option<Place>,
     /// Bodies of imported functions are inlined, but the fact is worth showing: `std.kl.k3`.
     pub imports: Vec<String>,
 }
@@ -125,6 +135,9 @@ pub struct Axis {
     pub size: AxisSize,
     /// The axes it is ragged over, outermost first; empty for the others.
     pub parents: Vec<AxisId>,
+    /// The axis that this one is a selection of: `D` of `B` after `rows D = B where …`, the tokens of
+    /// a picked response of the tokens of all.
+    pub of: Option<AxisId>,
     /// Where it is introduced.
     pub span: Span,
 }
@@ -138,6 +151,8 @@ pub enum AxisSize {
     Rows(DataId),
     /// Each row its own length, at most this.
     Ragged(usize),
+    /// The rows that `rows … where …` keeps, at most this many.
+    Subset(Option<usize>),
 }
 
 /// A data set.
@@ -147,8 +162,11 @@ pub struct Data {
     pub name: String,
     /// `jsonl`, `json`, …
     pub format: String,
-    /// The path as written, relative to the program's folder or to the working directory.
+    /// The path as written, relative to the program's folder or to the working directory; the id of
+    /// an `hf` data set.
     pub path: String,
+    /// The split of an `hf` data set.
+    pub split: Option<String>,
     /// Columns.
     pub columns: Vec<Column>,
     /// The declaration.
@@ -181,6 +199,10 @@ pub struct Model {
     pub dtype: Option<Dtype>,
     /// How it is trained, for a model that is.
     pub optim: Option<Optim>,
+    /// Trained through low-rank adapters rather than in full.
+    pub lora: Option<Lora>,
+    /// Where its weights come from.
+    pub init: Init,
     /// The declaration.
     pub span: Span,
 }
@@ -195,8 +217,71 @@ pub enum ModelKind {
         /// The text that names it.
         span: Span,
     },
+    /// A model that gives a number instead of a distribution: a critic or a reward model.
+    Scalar {
+        /// A directory or a hub id.
+        checkpoint: String,
+        /// What one number belongs to.
+        per: Per,
+        /// The text that names the checkpoint.
+        span: Span,
+    },
     /// The initial weights of another model.
     Frozen(ModelId),
+}
+
+/// What one number of a scalar model belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Per {
+    /// A token: the value of the state before it.
+    Token,
+    /// A response: its score.
+    Response,
+}
+
+impl Per {
+    /// The word of the language.
+    pub fn name(self) -> &'static str {
+        match self {
+            Per::Token => "token",
+            Per::Response => "response",
+        }
+    }
+}
+
+/// Where a model's weights come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Init {
+    /// The checkpoint's.
+    Checkpoint,
+    /// Drawn anew; only the checkpoint's configuration is read.
+    Random,
+}
+
+/// Low-rank adaptation (Hu et al., 2022, arXiv:2106.09685): W + alpha/rank · B·A with A and B trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lora {
+    /// Rows of A.
+    pub rank: usize,
+    /// The numerator of the scale.
+    pub alpha: f64,
+    /// Names of the adapted projections; empty adapts every linear layer of the body.
+    pub targets: Vec<String>,
+}
+
+/// A number carried between iterations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// The name.
+    pub name: String,
+    /// `float`, `int` or `bool`.
+    pub elem: Elem,
+    /// Its value in the first iteration.
+    pub init: Const,
+    /// The declaration.
+    pub span: Span,
 }
 
 /// Parameter types.
@@ -258,6 +343,20 @@ pub enum RewardSource {
         /// The literal.
         span: Span,
     },
+    /// `http("url")`: one POST a batch, JSON in and out.
+    Http {
+        /// Where.
+        url: String,
+        /// The literal.
+        span: Span,
+    },
+    /// `command("words")`: one JSON object a line in, one number a line out.
+    Command {
+        /// The command line.
+        command: String,
+        /// The literal.
+        span: Span,
+    },
 }
 
 /// Prompts with responses.
@@ -267,6 +366,8 @@ pub struct Rollout {
     pub name: String,
     /// The axis of prompts.
     pub rows: AxisId,
+    /// A second axis of prompts, when every response of another rollout has its own prompt.
+    pub over: Option<AxisId>,
     /// The axis of responses to one prompt, if any.
     pub group: Option<AxisId>,
     /// The ragged axis of response tokens.
@@ -328,6 +429,8 @@ pub enum NodeKind {
         chat: bool,
         /// How tokens are drawn.
         sampling: Sampling,
+        /// Weights up to so many versions old may sample.
+        stale: usize,
         /// What is made.
         rollout: RolloutId,
         /// The members in use.
@@ -343,6 +446,17 @@ pub enum NodeKind {
         chat: bool,
         /// The responses' text.
         text: ExprRef,
+        /// What is made.
+        rollout: RolloutId,
+        /// The members in use.
+        members: Vec<(Member, ValueId)>,
+    },
+    /// Keeps some responses of each group.
+    Select {
+        /// Of which rollout.
+        from: RolloutId,
+        /// Which ones.
+        by: Selection,
         /// What is made.
         rollout: RolloutId,
         /// The members in use.
@@ -368,6 +482,44 @@ pub enum NodeKind {
     },
     /// Updates a model.
     Train(Train),
+    /// Gives a state its value for the next iteration.
+    Next {
+        /// Which state.
+        state: StateId,
+        /// A scalar.
+        expr: ExprRef,
+    },
+    /// Moves a frozen model's weights towards another's: w + rate · (v - w). The other is read as the
+    /// iteration leaves it.
+    Blend {
+        /// The model that moves.
+        model: ModelId,
+        /// Where to.
+        toward: ModelId,
+        /// A scalar from 0 to 1.
+        rate: ExprRef,
+    },
+}
+
+/// Which responses of a group are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Selection {
+    /// The one at `index`; the axis is removed.
+    Pick {
+        /// The axis of responses.
+        axis: AxisId,
+        /// An index a row.
+        index: ExprRef,
+    },
+    /// The `k` with the largest `by`, largest first, earlier first among equals.
+    Top {
+        /// The axis of responses.
+        axis: AxisId,
+        /// A number a response.
+        by: ExprRef,
+        /// The axis of those that are kept.
+        into: AxisId,
+    },
 }
 
 /// A forward pass of a model over a rollout.
@@ -392,6 +544,25 @@ pub enum ForwardOutput {
     Logp,
     /// Entropy of the next-token distribution at each response token.
     Entropy,
+    /// Value of the state before each response token.
+    Value,
+    /// Value of the state after the last response token.
+    End,
+    /// The score of each response.
+    Score,
+}
+
+impl ForwardOutput {
+    /// The verb or member that asks for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ForwardOutput::Logp => "logp",
+            ForwardOutput::Entropy => "entropy",
+            ForwardOutput::Value => "value",
+            ForwardOutput::End => "end",
+            ForwardOutput::Score => "score",
+        }
+    }
 }
 
 /// A rollout's members.
@@ -508,6 +679,26 @@ impl Graph {
     /// A model.
     pub fn model(&self, m: ModelId) -> &Model {
         &self.models[m.0 as usize]
+    }
+
+    /// The kind of a model, of its origin for a frozen one.
+    pub fn head(&self, m: ModelId) -> &ModelKind {
+        match &self.model(m).kind {
+            ModelKind::Frozen(of) => match self.models.get(of.0 as usize) {
+                Some(origin) => &origin.kind,
+                None => &self.model(m).kind,
+            },
+            kind => kind,
+        }
+    }
+
+    /// The axis at the start of a chain of selections.
+    pub fn origin(&self, a: AxisId) -> AxisId {
+        let mut a = a;
+        while let Some(of) = self.axis(a).of {
+            a = of;
+        }
+        a
     }
 
     /// A rollout.

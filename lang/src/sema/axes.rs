@@ -14,15 +14,14 @@ impl Sema<'_> {
     /// Refuses a rollout whose sizes multiply to more than any machine holds.
     pub(crate) fn fits_one_call(
         &mut self,
-        rows: AxisId,
-        group: Option<AxisId>,
+        axes: &[Option<AxisId>],
         max: usize,
         span: Span,
     ) -> Option<()> {
-        let responses = [Some(rows), group]
-            .into_iter()
+        let responses = axes
+            .iter()
             .flatten()
-            .filter_map(|a| self.fixed_size(a))
+            .filter_map(|a| self.fixed_size(*a))
             .fold(1, usize::saturating_mul);
         if responses.saturating_mul(max) <= ELEMENTS {
             return Some(());
@@ -48,6 +47,7 @@ impl Sema<'_> {
             name: name.into(),
             size,
             parents,
+            of: None,
             span,
         });
         AxisId(self.graph.axes.len() as u32 - 1)
@@ -57,24 +57,38 @@ impl Sema<'_> {
         matches!(self.graph.axis(a).size, AxisSize::Ragged(_))
     }
 
-    /// Axes in the order every type has them: by introduction, a ragged one last.
+    /// Axes in the order every type has them: by introduction, a ragged one last. A selection stands
+    /// where the axis it is of would.
     pub(crate) fn ordered(&self, mut axes: Vec<AxisId>) -> Vec<AxisId> {
-        axes.sort_by_key(|a| (self.is_ragged(*a), a.0));
+        axes.sort_by_key(|a| (self.is_ragged(*a), self.graph.origin(*a), *a));
         axes.dedup();
         axes
     }
 
-    /// The axes of an element-wise operation on `operands`, each with the text to point at.
-    pub(crate) fn join(&mut self, operands: &[(ExprRef, Span)], span: Span) -> Option<Vec<AxisId>> {
+    /// The axes of an element-wise operation on `operands`, each with the text to point at. Operands
+    /// over all rows are narrowed to the part that another one has.
+    pub(crate) fn join(
+        &mut self,
+        operands: &mut [(ExprRef, Span)],
+        span: Span,
+    ) -> Option<Vec<AxisId>> {
+        self.narrow(operands);
         let mut axes: Vec<AxisId> = vec![];
         let mut ragged: Option<(AxisId, Span)> = None;
-        for (e, at) in operands {
+        for (e, at) in operands.iter() {
             for a in self.ty(*e).axes.clone() {
                 if axes.contains(&a) {
                     continue;
                 }
+                let other = axes
+                    .iter()
+                    .copied()
+                    .find(|b| self.graph.origin(*b) == self.graph.origin(a));
                 axes.push(a);
                 if !self.is_ragged(a) {
+                    if let Some(b) = other {
+                        return self.parts_differ(b, a, span);
+                    }
                     continue;
                 }
                 if let Some((first, first_at)) = ragged {
@@ -91,6 +105,24 @@ impl Sema<'_> {
             }
         }
         Some(self.ordered(axes))
+    }
+
+    /// Two selections of one axis.
+    fn parts_differ<T>(&mut self, a: AxisId, b: AxisId, span: Span) -> Option<T> {
+        let (an, bn) = (self.axis_name(a).to_string(), self.axis_name(b).to_string());
+        let of = self.axis_name(self.graph.origin(a)).to_string();
+        let what = match an == bn {
+            true => format!("these are two different selections of `{of}`"),
+            false => format!("`{an}` and `{bn}` are different selections of `{of}`"),
+        };
+        self.fail(
+            Diagnostic::error(
+                "E031",
+                span,
+                format!("{what} and cannot be combined element by element"),
+            )
+            .help("reduce each first"),
+        )
     }
 
     fn ragged_mismatch<T>(
@@ -192,15 +224,18 @@ impl Sema<'_> {
 
     fn of(
         &mut self,
-        axes: Vec<(AxisId, Span)>,
+        mut axes: Vec<(AxisId, Span)>,
         of: Option<(ExprRef, Span)>,
         verb: &str,
     ) -> Option<Vec<(AxisId, Span)>> {
         if let Some(x) = of {
-            for (a, span) in &axes {
-                if !self.ty(x.0).axes.contains(a) {
-                    let name = self.axis_name(*a).to_string();
-                    return self.no_such_axis(&name, *span, x, verb);
+            for (a, span) in &mut axes {
+                match self.axis_in(x.0, *a) {
+                    Some(own) => *a = own,
+                    None => {
+                        let name = self.axis_name(*a).to_string();
+                        return self.no_such_axis(&name, *span, x, verb);
+                    }
                 }
             }
         }
@@ -224,10 +259,21 @@ impl Sema<'_> {
                 self.show_axes(&axes)
             )
         };
-        self.fail(
-            Diagnostic::error("E030", span, message)
-                .label(at, format!("axes `{}`", self.show_axes(&axes))),
-        )
+        let shown = self.show_axes(&axes);
+        let mut d = Diagnostic::error("E030", span, message).label(at, format!("axes `{shown}`"));
+        let part = axes.iter().find(|a| {
+            self.graph
+                .axis(**a)
+                .of
+                .is_some_and(|of| self.axis_name(of) == name)
+        });
+        if let Some(part) = part {
+            d = d.help(format!(
+                "`{}` is the part of `{name}` that is left",
+                self.axis_name(*part)
+            ));
+        }
+        self.fail(d)
     }
 
     fn not_an_axis<T>(&mut self, arg: &Expr, of: Option<(ExprRef, Span)>) -> Option<T> {

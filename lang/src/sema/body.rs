@@ -292,17 +292,13 @@ impl Sema<'_> {
                         );
                     }
                 },
-                StmtKind::Rows { name, .. } => {
-                    self.later::<()>("rows", name.span, "every row of the step is used");
-                    env.push(name, Val::Poison, Kind::Axis);
-                }
-                StmtKind::Next { name, .. } => {
-                    self.later::<()>(
-                        "next",
-                        name.span,
-                        "`train` and schedules over `iteration` work",
-                    );
-                }
+                StmtKind::Rows {
+                    name,
+                    of,
+                    cond,
+                    options,
+                } => self.rows(name, of, cond, options, env),
+                StmtKind::Next { name, value } => self.next(name, value, stmt.span, env),
                 StmtKind::Bad => {}
             }
         }
@@ -355,11 +351,18 @@ impl Sema<'_> {
         if !self.is_number(x) {
             return self.wrong_type(who, "a number", x, e.span);
         }
+        self.one_number(x, e.span, who)?;
+        Some(x)
+    }
+
+    /// E032 for a number that still has axes.
+    pub(crate) fn one_number(&mut self, x: ExprRef, at: Span, who: &str) -> Option<()> {
+        let axes = self.ty(x).axes.clone();
         if axes.is_empty() {
-            return Some(x);
+            return Some(());
         }
         let shown = self.show_axes(&axes);
-        let text = self.quote(e.span).trim_matches('`').to_string();
+        let text = self.quote(at).trim_matches('`').to_string();
         let x = if text == "this" { "x" } else { &text };
         let ragged = axes.iter().copied().find(|a| self.is_ragged(*a));
         let help = match ragged {
@@ -375,7 +378,7 @@ impl Sema<'_> {
         self.fail(
             Diagnostic::error(
                 "E032",
-                e.span,
+                at,
                 format!("{who} needs one number; this still has axes `{shown}`"),
             )
             .help(help),
@@ -431,8 +434,11 @@ impl Sema<'_> {
                         let val = self.answer(inner.span, callee, args, axes, env, name);
                         return val.or_else(|| lose(axes, env));
                     }
-                    (None, Some(Builtin::Score(entropy))) if axes.is_empty() => {
-                        return self.score(entropy, inner.span, callee, args, env, Some(name));
+                    (None, Some(Builtin::Pass(output))) if axes.is_empty() => {
+                        return self.score(output, inner.span, callee, args, env, Some(name));
+                    }
+                    (None, Some(b @ (Builtin::Pick | Builtin::Top))) if axes.is_empty() => {
+                        self.select_along(b, inner.span, callee, args, env, Some(name))?
                     }
                     (Some(Def::Reward(r)), _) => {
                         return self
@@ -453,7 +459,7 @@ impl Sema<'_> {
     }
 
     /// A node of its own for a bound expression.
-    fn map(&mut self, name: &Name, x: ExprRef, span: Span) -> ExprRef {
+    pub(crate) fn map(&mut self, name: &Name, x: ExprRef, span: Span) -> ExprRef {
         let ty = self.ty(x).clone();
         let value = self.value(&name.text, ty.clone(), name.span);
         let scope = self.body.as_ref().map_or(Scope::Step, |b| b.scope);
@@ -472,7 +478,10 @@ impl Sema<'_> {
         let mut seen = std::collections::BTreeSet::new();
         while let Some(e) = open.pop() {
             let expr = self.graph.expr(e);
-            if matches!(expr.op, Op::Value(_) | Op::Index(_) | Op::AtLast(_)) {
+            if matches!(
+                expr.op,
+                Op::Value(_) | Op::Index(_) | Op::AtLast(_) | Op::State(_)
+            ) {
                 return !matches!(self.graph.expr(x).op, Op::Value(_));
             }
             open.extend(expr.args.iter().copied().filter(|a| seen.insert(*a)));

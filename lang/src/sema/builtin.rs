@@ -2,7 +2,9 @@
 
 use crate::ast::{Arg, Expr, ExprKind, Name};
 use crate::diag::Diagnostic;
-use crate::graph::{AxisId, AxisSize, Binary, Elem, ExprRef, Op, Reduce, TextOp, Type, Unary};
+use crate::graph::{
+    AxisId, AxisSize, Binary, Elem, ExprRef, ForwardOutput, Op, Reduce, TextOp, Type, Unary,
+};
 use crate::source::Span;
 
 use super::args::{label, may, must};
@@ -22,14 +24,15 @@ pub(crate) enum Builtin {
     Len,
     Index,
     Pick,
+    Top,
     Text(TextOp),
     Chat,
     Generate,
     Answer,
-    /// `true` for entropy.
-    Score(bool),
-    /// In the language, and not run by this interpreter.
-    Later,
+    /// One output of a pass over a rollout.
+    Pass(ForwardOutput),
+    /// Of two models, behind `next`.
+    Lerp,
 }
 
 /// Every built-in name.
@@ -148,9 +151,12 @@ pub(crate) fn builtin(name: &str) -> Option<Builtin> {
         "chat" => B::Chat,
         "generate" => B::Generate,
         "answer" => B::Answer,
-        "logp" => B::Score(false),
-        "entropy" => B::Score(true),
-        "value" | "score" | "top" | "lerp" => B::Later,
+        "logp" => B::Pass(ForwardOutput::Logp),
+        "entropy" => B::Pass(ForwardOutput::Entropy),
+        "value" => B::Pass(ForwardOutput::Value),
+        "score" => B::Pass(ForwardOutput::Score),
+        "top" => B::Top,
+        "lerp" => B::Lerp,
         _ => return None,
     })
 }
@@ -195,7 +201,7 @@ impl Sema<'_> {
                     self.need_number(name, x, at)?;
                     operands.push((x, at));
                 }
-                let axes = self.join(&operands, span)?;
+                let axes = self.join(&mut operands, span)?;
                 let elem = self.wider(operands[0].0, operands[1].0);
                 let elem = if elem == Elem::Int {
                     self.elem(operands[2].0)
@@ -207,6 +213,12 @@ impl Sema<'_> {
             }
             Builtin::Reduce(op) => self.reduction(op, span, callee, args, env),
             Builtin::Text(op) => self.text_operator(op, span, callee, args, env),
+            Builtin::Lerp => {
+                let d = Diagnostic::error("E025", span, "`lerp` cannot stand here");
+                self.fail(d.help(
+                    "it blends models behind `next`: `next anchor = lerp(anchor, policy, 0.01)`",
+                ))
+            }
             _ => self.sequence(b, span, callee, args, env),
         }
     }
@@ -256,6 +268,10 @@ impl Sema<'_> {
         let biased = match found.get(2).copied().flatten() {
             Some(e) => self.truth_of(e, env, "biased")?,
             None => false,
+        };
+        let x = match found[1] {
+            Some(e) => self.narrow_to_named(x, e, env),
+            None => x,
         };
         let all = self.ty(x).axes.clone();
         let axes: Vec<AxisId> = match found[1] {
@@ -335,11 +351,11 @@ impl Sema<'_> {
         )
     }
 
-    fn one_fixed(&mut self, name: &str, axes: &[AxisId], span: Span) -> Option<()> {
+    pub(crate) fn one_fixed(&mut self, name: &str, axes: &[AxisId], span: Span) -> Option<usize> {
         if let [a] = axes
             && !self.is_ragged(*a)
         {
-            return Some(());
+            return Some(self.fixed_size(*a).unwrap_or(usize::MAX));
         }
         self.fail(Diagnostic::error(
             "E036",
@@ -362,7 +378,6 @@ impl Sema<'_> {
             Builtin::Index => vec![must("axis")],
             Builtin::Shift => vec![must("x"), must("axis"), may("by"), may("fill")],
             Builtin::Scan(_) => vec![must("x"), must("axis"), may("decay")],
-            Builtin::Pick => vec![must("x"), must("axis"), must("index")],
             _ => vec![must("x"), must("axis")],
         };
         let found = self.arguments("E016", callee, args, &slots)?;
@@ -379,20 +394,6 @@ impl Sema<'_> {
         let axes = self.ty(x).axes.clone();
         let without =
             |axis| -> Vec<AxisId> { axes.iter().copied().filter(|a| *a != axis).collect() };
-        if b == Builtin::Pick {
-            let named = self.axes_argument(found[1]?, env, Some((x, at)), "picked along")?;
-            let chosen: Vec<AxisId> = named.iter().map(|(a, _)| *a).collect();
-            self.one_fixed(name, &chosen, span)?;
-            let (i, i_at) = self.operand(found[2], env)?;
-            self.need_number(name, i, i_at)?;
-            let kept = without(chosen[0]);
-            self.keeps_parents(&chosen, &kept, at, span)?;
-            let ty = Type {
-                elem: self.elem(x),
-                axes: kept,
-            };
-            return Some(self.emit(Op::Pick(chosen[0]), vec![x, i], ty, span));
-        }
         if b != Builtin::Len {
             self.need_number(name, x, at)?;
         }
@@ -408,12 +409,19 @@ impl Sema<'_> {
                 ));
             }
             let i = self.index(axis, span);
-            let axes = self.join(&[(x, at), (i, span)], span)?;
+            let mut operands = [(x, at), (i, span)];
+            let axes = self.join(&mut operands, span)?;
+            // Over a part of the rows the tokens are those of the part.
+            let axis = axes
+                .iter()
+                .copied()
+                .find(|a| self.is_ragged(*a))
+                .unwrap_or(axis);
             let ty = Type {
                 elem: self.elem(x),
                 axes,
             };
-            return Some(self.emit(Op::AtLast(axis), vec![x], ty, span));
+            return Some(self.emit(Op::AtLast(axis), vec![operands[0].0], ty, span));
         }
         let axis = self.sequence_axis(found[1]?, env, Some((x, at)), name)?;
         let elem = self.elem(x);
@@ -448,9 +456,12 @@ impl Sema<'_> {
                 } else {
                     Op::PrefixSum(axis)
                 };
-                let axes = self.join(&[(x, at), decay], span)?;
+                let mut operands = [(x, at), decay];
+                let axes = self.join(&mut operands, span)?;
                 let elem = self.wider(x, decay.0);
-                self.emit(op, vec![x, decay.0], Type { elem, axes }, span)
+                let op = self.along(op, &axes);
+                let [(x, _), (decay, _)] = operands;
+                self.emit(op, vec![x, decay], Type { elem, axes }, span)
             }
             _ => {
                 let by = match found[2] {
@@ -468,19 +479,31 @@ impl Sema<'_> {
                     None => (self.number(0.0, true, span), span),
                 };
                 self.need_number(name, fill.0, fill.1)?;
-                let axes = self.join(&[(x, at), fill], span)?;
+                let mut operands = [(x, at), fill];
+                let axes = self.join(&mut operands, span)?;
                 let elem = self.wider(x, fill.0);
-                self.emit(
-                    Op::Shift { axis, by },
-                    vec![x, fill.0],
-                    Type { elem, axes },
-                    span,
-                )
+                let op = self.along(Op::Shift { axis, by }, &axes);
+                let [(x, _), (fill, _)] = operands;
+                self.emit(op, vec![x, fill], Type { elem, axes }, span)
             }
         })
     }
 
-    fn index(&mut self, axis: AxisId, span: Span) -> ExprRef {
+    /// A sequence operator along the ragged axis of its result: over a part of the rows the tokens are
+    /// those of the part.
+    fn along(&self, op: Op, axes: &[AxisId]) -> Op {
+        let Some(axis) = axes.iter().copied().find(|a| self.is_ragged(*a)) else {
+            return op;
+        };
+        match op {
+            Op::SuffixSum(_) => Op::SuffixSum(axis),
+            Op::PrefixSum(_) => Op::PrefixSum(axis),
+            Op::Shift { by, .. } => Op::Shift { axis, by },
+            op => op,
+        }
+    }
+
+    pub(crate) fn index(&mut self, axis: AxisId, span: Span) -> ExprRef {
         let mut axes = self.graph.axis(axis).parents.clone();
         axes.push(axis);
         let ty = Type {

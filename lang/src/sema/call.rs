@@ -29,10 +29,7 @@ impl Sema<'_> {
         };
         self.note_callee(callee, env.module);
         if let Some(first) = axes.first()
-            && !matches!(
-                verb,
-                Some(Builtin::Generate | Builtin::Answer | Builtin::Later)
-            )
+            && !matches!(verb, Some(Builtin::Generate | Builtin::Answer))
         {
             return self.fail(
                 Diagnostic::error("E037", first.span, format!("`{name}` introduces no axis"))
@@ -51,13 +48,15 @@ impl Sema<'_> {
                 format!("`{name}` is not a function"),
             )),
             (None, Some(Builtin::Chat)) => self.prompt(callee, args, env),
-            (None, Some(Builtin::Score(entropy))) if self.live.is_some() => {
-                self.score(entropy, span, callee, args, env, None)
+            (None, Some(Builtin::Pass(output))) if self.live.is_some() => {
+                self.score(output, span, callee, args, env, None)
             }
-            (None, Some(Builtin::Generate | Builtin::Answer | Builtin::Score(_))) => {
+            (None, Some(Builtin::Generate | Builtin::Answer | Builtin::Pass(_))) => {
                 self.unnamed_call(span, name)
             }
-            (None, Some(Builtin::Later)) => self.not_implemented(callee),
+            (None, Some(b @ (Builtin::Pick | Builtin::Top))) => {
+                self.select_along(b, span, callee, args, env, None)
+            }
             (None, Some(b)) => self.operator(b, span, callee, args, env).map(Val::Expr),
             (None, None) => self.unknown_function(callee, env),
         }
@@ -77,24 +76,6 @@ impl Sema<'_> {
                 format!("{what} is a model call and needs a name of its own"),
             )
             .help("bind it on a line of its own in the body of `step` or `eval`: `name = …`"),
-        )
-    }
-
-    /// What the language has and this interpreter does not run.
-    pub(crate) fn not_implemented<T>(&mut self, callee: &Name) -> Option<T> {
-        let works = match callee.text.as_str() {
-            "value" | "score" => "`generate`, `answer`, `logp` and `entropy` read models",
-            "top" => "`argmax` and `pick` select one",
-            _ => "`step`, `eval`, `train` and `frozen` models work",
-        };
-        self.later(&callee.text, callee.span, works)
-    }
-
-    /// One clear message for what parses and does not run.
-    pub(crate) fn later<T>(&mut self, what: &str, span: Span, works: &str) -> Option<T> {
-        self.fail(
-            Diagnostic::error("E090", span, format!("`{what}` is not implemented yet"))
-                .help(works.to_string()),
         )
     }
 
@@ -273,10 +254,10 @@ impl Sema<'_> {
     ) -> Option<()> {
         let what = format!("`{}` of `{}`", p.name.text, f.name.text);
         let TypeKind::Name(ty) = &p.ty.kind else {
-            return self.later(
-                "a list as an argument",
-                p.ty.span,
-                "arguments are numbers, truth values, text, axes, models and rollouts",
+            let ty = self.quote(p.ty.span);
+            return self.fail(
+                Diagnostic::error("E017", p.ty.span, format!("no argument of a function is {ty}"))
+                    .help("arguments are `float`, `int`, `bool`, `text`, `chat`, `axis`, `axes`, `model` or `rollout`"),
             );
         };
         let ok = match (ty.as_str(), val) {
@@ -315,7 +296,7 @@ impl Sema<'_> {
         self.match_axes(&what, p.ty.axes.as_deref(), *x, at, axes)
     }
 
-    fn what(&self, val: &Val) -> &'static str {
+    pub(crate) fn what(&self, val: &Val) -> &'static str {
         match val {
             Val::Expr(x) => match self.elem(*x) {
                 Elem::Float => "a real number",
@@ -353,8 +334,9 @@ impl Sema<'_> {
         for n in &names {
             match axes.iter().find(|(name, _)| *name == n.text) {
                 Some((_, a)) => {
-                    fits &= free.contains(a);
-                    free.retain(|f| f != a);
+                    let own = free.iter().copied().find(|f| self.same_axis(*f, *a));
+                    fits &= own.is_some();
+                    free.retain(|f| Some(*f) != own);
                 }
                 None => open.push(n.text.clone()),
             }
@@ -443,7 +425,7 @@ impl Sema<'_> {
             .collect();
         let contained = named.iter().all(|n| {
             axes.iter()
-                .any(|(name, a)| *name == n.text && have.contains(a))
+                .any(|(name, a)| *name == n.text && have.iter().any(|h| self.same_axis(*h, *a)))
         });
         if elem_fits && contained && (rest || named.len() == have.len()) {
             return Some(());

@@ -1,8 +1,10 @@
 //! Expressions of the tree to expressions of the graph.
 
-use crate::ast::{Expr, ExprKind, UnaryOp};
+use crate::ast::{Expr, ExprKind, Name, UnaryOp};
 use crate::diag::Diagnostic;
-use crate::graph::{Elem, ExprRef, Member, Op, RolloutId, Type, Unary};
+use crate::graph::{
+    Elem, ExprRef, Forward, ForwardOutput, Member, NodeKind, Op, RolloutId, Type, Unary,
+};
 
 use super::{DEPTH, Env, Sema, Val, describe, nearest};
 
@@ -81,6 +83,11 @@ impl Sema<'_> {
                         self.note_val(member.span, None, &Val::Expr(x));
                         Some(Val::Expr(x))
                     }
+                    Val::Expr(x) if self.is_value_of_states(x) => {
+                        let end = self.state_member(x, member)?;
+                        self.note_val(member.span, None, &Val::Expr(end));
+                        Some(Val::Expr(end))
+                    }
                     Val::Poison => None,
                     _ => {
                         let what = self.quote(base.span);
@@ -144,6 +151,38 @@ impl Sema<'_> {
             ExprKind::Bad => return None,
         };
         Some(Val::Expr(value))
+    }
+
+    /// Whether an expression is what `value` gave.
+    fn is_value_of_states(&self, x: ExprRef) -> bool {
+        let Op::Value(v) = self.graph.expr(x).op else {
+            return false;
+        };
+        let gives = |f: &Forward| f.outputs.contains(&(ForwardOutput::Value, v));
+        let live = self
+            .live
+            .as_ref()
+            .is_some_and(|l| l.forwards.iter().any(gives));
+        live || self
+            .nodes
+            .iter()
+            .any(|n| matches!(&n.kind, NodeKind::Forward(f) if gives(f)))
+    }
+
+    /// `v.end`
+    fn state_member(&mut self, x: ExprRef, member: &Name) -> Option<ExprRef> {
+        let Op::Value(v) = self.graph.expr(x).op else {
+            return None;
+        };
+        if member.text == "end" {
+            return self.value_end(v, member.span);
+        }
+        let message = format!("what `value` gives has no member `{}`", member.text);
+        self.fail(
+            Diagnostic::error("E010", member.span, message)
+                .help("its member `.end` is the value after the last token")
+                .fix("use `end`", vec![(member.span, "end".into())]),
+        )
     }
 
     fn unary(&mut self, op: UnaryOp, x: ExprRef, operand: &Expr, e: &Expr) -> Option<ExprRef> {
@@ -211,8 +250,8 @@ impl Sema<'_> {
     ) -> Option<ExprRef> {
         let rollout = self.graph.rollout(r).clone();
         let sampled = self.origins[r.0 as usize].temperature.is_some();
-        let mut axes = vec![rollout.rows];
-        axes.extend(rollout.group);
+        let fixed = [Some(rollout.rows), rollout.over, rollout.group];
+        let mut axes: Vec<_> = fixed.into_iter().flatten().collect();
         let (member, elem) = match name {
             "text" => (Member::Text, Elem::Text),
             "finished" => (Member::Finished, Elem::Bool),

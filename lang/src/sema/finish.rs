@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::graph::{
     AxisId, Edge, ExprRef, Forward, Graph, Metric, ModelId, Node, NodeId, NodeKind, Op, RolloutId,
-    Scope, ValueId,
+    Scope, Selection, ValueId,
 };
 
 use super::Sema;
@@ -42,6 +42,14 @@ fn give_tokenizers(nodes: &mut [Node]) {
             reader.entry(f.rollout).or_insert(f.model);
         }
     }
+    // Who reads a selection reads what it is of.
+    for node in nodes.iter().rev() {
+        if let NodeKind::Select { from, rollout, .. } = &node.kind
+            && let Some(model) = reader.get(rollout).copied()
+        {
+            reader.entry(*from).or_insert(model);
+        }
+    }
     for node in nodes {
         if let NodeKind::Answer { model, rollout, .. } = &mut node.kind {
             *model = reader.get(rollout).copied().unwrap_or(*model);
@@ -77,6 +85,9 @@ fn live_nodes(nodes: &mut [Node], graph: &Graph) -> Vec<bool> {
             }
             | NodeKind::Answer {
                 members, rollout, ..
+            }
+            | NodeKind::Select {
+                members, rollout, ..
             } => {
                 members.retain(|(_, v)| used(v));
                 !members.is_empty() || reads.rollouts.contains(rollout)
@@ -97,6 +108,7 @@ fn live_nodes(nodes: &mut [Node], graph: &Graph) -> Vec<bool> {
                 t.forwards.retain(|f| !f.outputs.is_empty());
                 true
             }
+            NodeKind::Next { .. } | NodeKind::Blend { .. } => true,
         };
         if *keep {
             node_reads(graph, &node.kind, &mut reads);
@@ -112,6 +124,9 @@ fn node_reads(graph: &Graph, kind: &NodeKind, reads: &mut Reads) {
     for f in forwards(kind) {
         reads.rollouts.insert(f.rollout);
     }
+    if let NodeKind::Select { from, .. } = kind {
+        reads.rollouts.insert(*from);
+    }
 }
 
 /// Every expression a node holds.
@@ -121,7 +136,12 @@ fn exprs(kind: &NodeKind) -> Vec<ExprRef> {
         NodeKind::Generate { prompt, .. } => vec![*prompt],
         NodeKind::Answer { prompt, text, .. } => vec![*prompt, *text],
         NodeKind::Reward { args, .. } => args.clone(),
-        NodeKind::Map { expr, .. } => vec![*expr],
+        NodeKind::Map { expr, .. } | NodeKind::Next { expr, .. } => vec![*expr],
+        NodeKind::Blend { rate, .. } => vec![*rate],
+        NodeKind::Select { by, .. } => match by {
+            Selection::Pick { index, .. } => vec![*index],
+            Selection::Top { by, .. } => vec![*by],
+        },
         NodeKind::Train(t) => {
             let metrics = t.metrics.iter().map(|m| m.expr);
             std::iter::once(t.loss).chain(metrics).collect()
@@ -149,8 +169,14 @@ fn read(graph: &Graph, root: ExprRef, reads: &mut Reads) {
 }
 
 fn rollout_of(graph: &Graph, axis: AxisId) -> Option<RolloutId> {
-    let at = graph.rollouts.iter().position(|r| r.tokens == axis)?;
-    Some(RolloutId(at as u32))
+    let mut axis = axis;
+    loop {
+        if let Some(at) = graph.rollouts.iter().position(|r| r.tokens == axis) {
+            return Some(RolloutId(at as u32));
+        }
+        // The tokens of a part are those of the whole.
+        axis = graph.axis(axis).of?;
+    }
 }
 
 /// Numbers expressions and values without gaps.
@@ -213,9 +239,10 @@ fn compact(mut nodes: Vec<Node>, graph: &mut Graph) -> Vec<Node> {
 fn outputs(kind: &NodeKind) -> Vec<ValueId> {
     match kind {
         NodeKind::Load { columns, .. } => columns.iter().map(|(_, v)| *v).collect(),
-        NodeKind::Generate { members, .. } | NodeKind::Answer { members, .. } => {
-            members.iter().map(|(_, v)| *v).collect()
-        }
+        NodeKind::Generate { members, .. }
+        | NodeKind::Answer { members, .. }
+        | NodeKind::Select { members, .. } => members.iter().map(|(_, v)| *v).collect(),
+        NodeKind::Next { .. } | NodeKind::Blend { .. } => vec![],
         NodeKind::Forward(_) | NodeKind::Train(_) => forwards(kind)
             .iter()
             .flat_map(|f| f.outputs.iter().map(|(_, v)| *v))
@@ -244,6 +271,15 @@ fn renumber(kind: &mut NodeKind, expr: &impl Fn(&mut ExprRef), value: &impl Fn(&
             expr(text);
             members.iter_mut().for_each(|(_, v)| value(v));
         }
+        NodeKind::Select { by, members, .. } => {
+            match by {
+                Selection::Pick { index, .. } => expr(index),
+                Selection::Top { by, .. } => expr(by),
+            }
+            members.iter_mut().for_each(|(_, v)| value(v));
+        }
+        NodeKind::Next { expr: e, .. } => expr(e),
+        NodeKind::Blend { rate, .. } => expr(rate),
         NodeKind::Forward(f) => pass(f),
         NodeKind::Reward { args, value: v, .. } => {
             args.iter_mut().for_each(expr);
@@ -267,6 +303,7 @@ fn connect(nodes: Vec<Node>, graph: &mut Graph) {
     let mut origin: BTreeMap<RolloutId, NodeId> = BTreeMap::new();
     let mut readers: Vec<(ModelId, Scope, NodeId)> = vec![];
     let mut trains: Vec<(ModelId, NodeId)> = vec![];
+    let mut blends: Vec<(ModelId, NodeId)> = vec![];
     let mut wires: Vec<(NodeId, NodeId, Edge)> = vec![];
     for node in nodes {
         let (kind, scope) = (node.kind.clone(), node.scope);
@@ -288,13 +325,22 @@ fn connect(nodes: Vec<Node>, graph: &mut Graph) {
                 origin.insert(*rollout, id);
                 readers.push((*model, scope, id));
             }
-            NodeKind::Answer { rollout, .. } => {
+            NodeKind::Answer { rollout, .. } | NodeKind::Select { rollout, .. } => {
                 origin.insert(*rollout, id);
+            }
+            NodeKind::Blend { model, toward, .. } => {
+                trains.push((*model, id));
+                blends.push((*toward, id));
             }
             NodeKind::Forward(f) => readers.push((f.model, scope, id)),
             NodeKind::Train(t) => trains.push((t.model, id)),
             _ => {}
         }
+    }
+    // A blend reads the version that the iteration leaves.
+    for (toward, blend) in blends {
+        let makers = trains.iter().filter(|(m, _)| *m == toward);
+        wires.extend(makers.map(|(m, from)| (*from, blend, Edge::Version(*m))));
     }
     for (model, train) in trains {
         for (_, scope, reader) in readers.iter().filter(|(m, ..)| *m == model) {

@@ -2,7 +2,8 @@
 
 use crate::ast::{self, ItemKind};
 use crate::diag::Diagnostic;
-use crate::graph::{DataId, ModelId, RewardId};
+use crate::graph::{DataId, ModelId, NodeKind, RewardId, StateId};
+use crate::source::Span;
 
 use super::{Def, Sema};
 
@@ -16,17 +17,7 @@ impl Sema<'_> {
         for item in &file.items {
             match &item.kind {
                 ItemKind::Model(m) => self.model(m),
-                ItemKind::State(s) => {
-                    self.later::<()>("state", s.name.span, "params and `iteration` work");
-                    self.define(0, &s.name, Def::Poison);
-                }
-                ItemKind::Place(p) => {
-                    self.later::<()>(
-                        "place",
-                        p.program.span,
-                        "a program without a plan runs on one device",
-                    );
-                }
+                ItemKind::Place(p) => self.only_place(p, item.span),
                 _ => {}
             }
         }
@@ -76,6 +67,16 @@ impl Sema<'_> {
                     };
                     self.define(0, &d.name, def);
                 }
+                ItemKind::State(s) => {
+                    let def = match self.state(s) {
+                        Some(state) => {
+                            self.graph.states.push(state);
+                            Def::State(StateId(self.graph.states.len() as u32 - 1))
+                        }
+                        None => Def::Poison,
+                    };
+                    self.define(0, &s.name, def);
+                }
                 ItemKind::Reward(r) => {
                     let def = match self.reward(r) {
                         Some(reward) => {
@@ -97,6 +98,42 @@ impl Sema<'_> {
                     self.define(0, &m.name, def);
                 }
                 _ => {}
+            }
+        }
+    }
+
+    fn only_place(&mut self, p: &ast::Place, span: Span) {
+        if let Some(first) = &self.graph.place {
+            let first = first.span;
+            self.report(
+                Diagnostic::error("E011", p.program.span, "a program has one `place`")
+                    .label(first, "the first one"),
+            );
+            return;
+        }
+        self.graph.place = self.plan(p, span);
+    }
+
+    /// L001 and L011: states that nothing reads or nothing changes.
+    fn idle_states(&mut self) {
+        for i in 0..self.graph.states.len() {
+            let (name, span) = (self.graph.states[i].name.clone(), self.graph.states[i].span);
+            if name.starts_with('_') {
+                continue;
+            }
+            let changes = |n: &crate::graph::Node| matches!(&n.kind, NodeKind::Next { state, .. } if state.0 as usize == i);
+            if !self.used.contains(&('s', i)) {
+                self.report(Diagnostic::warning(
+                    "L001",
+                    span,
+                    format!("`{name}` is never used"),
+                ));
+            } else if !self.nodes.iter().any(changes) {
+                self.report(
+                    Diagnostic::warning("L011", span, format!("`{name}` never changes")).help(
+                        format!("`next {name} = …` in `step` changes it; a constant is a `param`"),
+                    ),
+                );
             }
         }
     }
@@ -131,6 +168,7 @@ impl Sema<'_> {
                 self.report(d);
             }
         }
+        self.idle_states();
         for item in &file.items {
             if let ItemKind::Reward(r) = &item.kind
                 && let Some((Def::Reward(id), _)) = self.modules[0].names.get(&r.name.text)

@@ -15,13 +15,21 @@ mod expr;
 mod finish;
 mod fold;
 mod item;
+mod model;
 mod module;
 mod names;
 mod note;
 mod operator;
+mod optim;
 mod param;
+mod place;
+mod reward;
+mod rollout;
+mod rows;
 mod scope;
+mod select;
 mod source;
+mod state;
 mod text;
 mod train;
 mod verb;
@@ -120,6 +128,12 @@ pub(crate) struct Sema<'a> {
     pub logged: Vec<(bool, String, Span)>,
     /// Models trained so far in the step, and where.
     pub trained: Vec<(ModelId, Span)>,
+    /// States and models that have their next value so far, and where.
+    pub nexts: Vec<(String, Span)>,
+    /// Which rows each part keeps.
+    pub conditions: HashMap<AxisId, ExprRef>,
+    /// Axes of selections, by the axis selected from and the selection.
+    pub derived: HashMap<(AxisId, String), AxisId>,
     /// How each rollout came to be.
     pub origins: Vec<Origin>,
     /// Values of columns by node and column.
@@ -160,6 +174,9 @@ impl<'a> Sema<'a> {
             live: None,
             logged: vec![],
             trained: vec![],
+            nexts: vec![],
+            conditions: HashMap::new(),
+            derived: HashMap::new(),
             origins: vec![],
             columns: HashMap::new(),
             stack: vec![],
@@ -245,6 +262,8 @@ fn empty(name: &str) -> Graph {
         data: vec![],
         models: vec![],
         rewards: vec![],
+        states: vec![],
+        place: None,
         rollouts: vec![],
         values: vec![],
         exprs: vec![],

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::ast::{self, ItemKind, Name, Use, UsePath};
 use crate::diag::Diagnostic;
-use crate::graph::{DataId, ModelId, RewardId};
+use crate::graph::{DataId, ModelId, RewardId, StateId};
 use crate::source::{Source, Span};
 
 use super::{Sema, nearest};
@@ -17,6 +17,7 @@ pub(crate) enum Def {
     Data(DataId),
     Model(ModelId),
     Reward(RewardId),
+    State(StateId),
     /// An item of a module.
     Fn {
         module: usize,

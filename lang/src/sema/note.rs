@@ -42,6 +42,10 @@ impl Sema<'_> {
             Def::Data(d) => What::Data(*d),
             Def::Model(m) => What::Model(*m),
             Def::Reward(r) => What::Reward(*r),
+            Def::State(s) => match self.graph.states.get(s.0 as usize) {
+                Some(s) => What::Value(Type::scalar(s.elem)),
+                None => What::Unknown,
+            },
             Def::Fn { .. } => What::Function,
             Def::Poison => What::Unknown,
         };

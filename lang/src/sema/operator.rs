@@ -35,12 +35,14 @@ impl Sema<'_> {
                 self.pair(op, a, b, Elem::Bool, span)
             }
             Binary::Add if self.elem(a.0) == Elem::Text && self.elem(b.0) == Elem::Text => {
-                let axes = self.join(&[a, b], span)?;
+                let mut operands = [a, b];
+                let axes = self.join(&mut operands, span)?;
                 let ty = Type {
                     elem: Elem::Text,
                     axes,
                 };
-                Some(self.emit(Op::OnText(TextOp::Concat), vec![a.0, b.0], ty, span))
+                let args = operands.map(|(x, _)| x).to_vec();
+                Some(self.emit(Op::OnText(TextOp::Concat), args, ty, span))
             }
             _ => {
                 for x in [a, b] {
@@ -67,8 +69,10 @@ impl Sema<'_> {
         elem: Elem,
         span: Span,
     ) -> Option<ExprRef> {
-        let axes = self.join(&[a, b], span)?;
-        Some(self.emit(Op::Binary(op), vec![a.0, b.0], Type { elem, axes }, span))
+        let mut operands = [a, b];
+        let axes = self.join(&mut operands, span)?;
+        let args = operands.map(|(x, _)| x).to_vec();
+        Some(self.emit(Op::Binary(op), args, Type { elem, axes }, span))
     }
 
     /// Int when both are.
@@ -94,8 +98,10 @@ impl Sema<'_> {
             return self.different("if", a, b, span);
         }
         let elem = if x == y { x } else { Elem::Float };
-        let axes = self.join(&[c, a, b], span)?;
-        Some(self.emit(Op::Select, vec![c.0, a.0, b.0], Type { elem, axes }, span))
+        let mut operands = [c, a, b];
+        let axes = self.join(&mut operands, span)?;
+        let args = operands.map(|(x, _)| x).to_vec();
+        Some(self.emit(Op::Select, args, Type { elem, axes }, span))
     }
 
     fn different<T>(&mut self, sign: &str, a: Operand, b: Operand, span: Span) -> Option<T> {

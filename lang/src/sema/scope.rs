@@ -123,6 +123,16 @@ impl Sema<'_> {
                 Some(Val::Expr(self.constant(&value, span)))
             }
             Def::Model(m) => Some(Val::Model(*m)),
+            Def::State(s) => {
+                self.used.insert(('s', s.0 as usize));
+                let elem = self.graph.states.get(s.0 as usize)?.elem;
+                Some(Val::Expr(self.emit(
+                    Op::State(*s),
+                    vec![],
+                    Type::scalar(elem),
+                    span,
+                )))
+            }
             Def::Data(_) => self.fail(
                 Diagnostic::error("E017", span, format!("`{name}` is a data set, not a value"))
                     .help("inside `step over` and `eval … over` its columns are names"),

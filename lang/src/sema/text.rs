@@ -48,7 +48,7 @@ impl Sema<'_> {
                 );
             }
         }
-        let axes = self.join(&operands, span)?;
+        let axes = self.join(&mut operands, span)?;
         let args = operands.iter().map(|(x, _)| *x).collect();
         Some(self.emit(Op::OnText(op), args, Type { elem, axes }, span))
     }

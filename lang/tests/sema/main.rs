@@ -1,5 +1,6 @@
 //! From text to graph: what each rule finds, what grpo becomes, and that no text makes it panic.
 
+mod calls;
 mod expression;
 mod fuzz;
 mod graph;
@@ -8,6 +9,7 @@ mod rules;
 mod stdlib;
 
 use rlhf_lang::compile::{Compiled, Request, compile};
+use rlhf_lang::diag::Level;
 
 /// Compiles a text that imports no files.
 pub fn check(text: &str, overrides: &[(&str, &str)]) -> Compiled {
@@ -25,7 +27,11 @@ pub fn check(text: &str, overrides: &[(&str, &str)]) -> Compiled {
 
 /// Codes with the messages, one a line, for a failing assertion to show.
 pub fn messages(compiled: &Compiled) -> String {
-    let lines = compiled.diagnostics.iter().map(|d| {
+    let told = compiled
+        .diagnostics
+        .iter()
+        .filter(|d| d.level != Level::Hint);
+    let lines = told.map(|d| {
         let at = d.span().map_or(String::new(), |s| {
             let source = compiled.sources.get(s.file);
             format!("{}:{}", source.name, source.line_column(s.lo).0)
@@ -61,7 +67,7 @@ pub fn program(fragment: &str) -> String {
         ""
     };
     let header = format!(
-        "param base: checkpoint = \"model\"\n\
+        "/// Where weights start.\nparam base: checkpoint = \"model\"\n\
          data d = jsonl(\"d.jsonl\") {{ question: text, answer: text }}\n\
          model policy = causal(base, optim: adamw(lr: 1e-5))\n{anchor}\n"
     );
@@ -76,7 +82,7 @@ pub fn program(fragment: &str) -> String {
     let train = if body.contains("train ") {
         ""
     } else {
-        "  train policy { minimize -mean(logp(policy, roll) * r) }\n"
+        "  train policy { minimize -mean(mean(clamp(exp(logp(policy, roll) - roll.logp), 0, 2) * r, T)) }\n"
     };
     format!(
         "{header}{items}\n\

@@ -101,6 +101,12 @@ impl Session {
         let mut stamps: Vec<Stamp> = vec![];
         let mut all: Vec<Option<Rows>> = vec![];
         for (index, data) in graph.data.iter().enumerate() {
+            if !rows::FORMATS.contains(&data.format.as_str()) {
+                // Whether such a source runs, the plan says.
+                stamps.push(None);
+                all.push(None);
+                continue;
+            }
             let (mut own, mut rows, mut file) = (vec![], None, None);
             match rows::locate(data, folder) {
                 Err(missing) => own.push(*missing),
@@ -201,7 +207,9 @@ impl Session {
                 continue;
             }
             let reward = &graph.rewards[index];
-            let RewardSource::Python { file, function, .. } = &reward.source;
+            let RewardSource::Python { file, function, .. } = &reward.source else {
+                continue;
+            };
             let script = files::find(folder, file).and_then(|p| stamp(&p));
             let looked_at = (
                 ("gold", &reward.name, &reward.params, reward.result),

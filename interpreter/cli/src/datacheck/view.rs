@@ -257,16 +257,16 @@ fn column(names: &Names, e: ExprRef) -> Option<Argument> {
     })
 }
 
-/// The checkpoint a model starts from.
+/// The checkpoint whose tokenizer and shape a model has.
 fn checkpoint(graph: &Graph, mut model: ModelId) -> Option<&str> {
     // A frozen model is declared after its origin, so this ends.
     for _ in 0..=graph.models.len() {
         let kind = &graph.models.get(model.0 as usize)?.kind;
-        if let ModelKind::Causal { checkpoint, .. } = kind {
-            return Some(checkpoint);
-        }
-        if let ModelKind::Frozen(origin) = kind {
-            model = *origin;
+        match kind {
+            ModelKind::Causal { checkpoint, .. } | ModelKind::Scalar { checkpoint, .. } => {
+                return Some(checkpoint);
+            }
+            ModelKind::Frozen(origin) => model = *origin,
         }
     }
     None

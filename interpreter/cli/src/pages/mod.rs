@@ -17,7 +17,7 @@ const PAGES: &[(&str, &str)] = &[
     ("D312", include_str!("d312.md")),
     ("D313", include_str!("d313.md")),
     ("D314", include_str!("d314.md")),
-    ("M118", include_str!("m118.md")),
+    ("E090", include_str!("e090.md")),
     ("M119", include_str!("m119.md")),
     ("M120", include_str!("m120.md")),
     ("P201", include_str!("p201.md")),

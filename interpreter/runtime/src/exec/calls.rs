@@ -71,6 +71,8 @@ impl Context<'_> {
                 sampling,
                 rollout,
                 members,
+                // The only rank always samples from the newest weights.
+                stale: _,
             } => {
                 let prompts = self.encode_prompts(*model, *prompt, *chat, pass)?;
                 self.check_room(node, &prompts, &pass.rows)?;
@@ -115,6 +117,10 @@ impl Context<'_> {
                 Ok(())
             }
             NodeKind::Train(train) => self.train(node, train, pass),
+            // Refused before loading: `plan::support`.
+            NodeKind::Select { .. } | NodeKind::Next { .. } | NodeKind::Blend { .. } => {
+                Err(Fault::new(format!("`{}` is not run yet", node.name)))
+            }
         }
     }
 
@@ -135,6 +141,8 @@ impl Context<'_> {
             let numbers = match output {
                 ForwardOutput::Logp => Some(&scores.logp),
                 ForwardOutput::Entropy => scores.entropy.as_ref(),
+                // Refused before loading: `plan::support`.
+                ForwardOutput::Value | ForwardOutput::End | ForwardOutput::Score => None,
             };
             if let Some(numbers) = numbers {
                 pass.env

@@ -179,7 +179,10 @@ impl<'a> Context<'a> {
     fn load_models(&mut self) -> Result<()> {
         for (index, declared) in self.job.graph.models.iter().enumerate() {
             let model = match &declared.kind {
-                ModelKind::Causal { checkpoint, span } => {
+                ModelKind::Causal { checkpoint, span }
+                | ModelKind::Scalar {
+                    checkpoint, span, ..
+                } => {
                     (self.emit)(Event::Note {
                         text: format!("loading {} from {checkpoint}", declared.name),
                     });

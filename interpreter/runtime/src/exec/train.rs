@@ -97,6 +97,10 @@ pub fn update(
                 ForwardOutput::Logp => &logp,
                 // Asked for above whenever an output needs it.
                 ForwardOutput::Entropy => spread.as_ref().unwrap_or(&logp),
+                // Refused before loading: `plan::support`.
+                ForwardOutput::Value | ForwardOutput::End | ForwardOutput::Score => {
+                    return Err(Fault::new(format!("`{}` is not run yet", output.name())));
+                }
             };
             let leaf = numbers
                 .detach()

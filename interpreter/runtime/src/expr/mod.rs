@@ -193,6 +193,10 @@ impl<'a> Evaluation<'a> {
                 let name = &self.graph.axis(*axis).name;
                 elementwise::pick(arg(0)?, arg(1)?, *axis, name, axes, shapes)
             }
+            // Refused before loading: `plan::support`.
+            Op::State(_) | Op::Top { .. } | Op::Restrict(_) => {
+                Err(Fault::new("this operation is not run yet"))
+            }
             Op::OnText(op) => {
                 let args = (0..expr.args.len()).map(arg).collect::<Result<Vec<_>>>()?;
                 let pattern = expr.args.get(1).map(|p| self.graph.expr(*p));

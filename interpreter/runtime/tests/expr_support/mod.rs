@@ -28,6 +28,7 @@ impl Build {
             name: name.into(),
             size,
             parents,
+            of: None,
             span: Span::default(),
         };
         let axes = vec![
@@ -45,6 +46,8 @@ impl Build {
                 data: vec![],
                 models: vec![],
                 rewards: vec![],
+                states: vec![],
+                place: None,
                 rollouts: vec![],
                 values: vec![],
                 exprs: vec![],

@@ -60,7 +60,10 @@ impl Pool {
             file,
             function,
             span,
-        } = &reward.source;
+        } = &reward.source
+        else {
+            return Err(Box::new(not_python(reward)));
+        };
         let found = find(base, file).and_then(|p| p.canonicalize().ok());
         let path = found.ok_or_else(|| {
             let message = format!("there is no file `{file}`");
@@ -195,7 +198,10 @@ impl Pool {
             file,
             function,
             span,
-        } = &self.reward.source;
+        } = &self.reward.source
+        else {
+            return Box::new(not_python(&self.reward));
+        };
         Box::new(match unready {
             Unready::NoPython(e) => {
                 let python = self.target.python.display();
@@ -273,4 +279,10 @@ pub fn no_function<'a>(
         true => d.help("it defines no functions"),
         false => d.help(format!("it defines: {}", names.join(", "))),
     }
+}
+
+/// Other sources are refused before a run: `plan::support`.
+fn not_python(reward: &Reward) -> Diagnostic {
+    let message = format!("`{}` is not a Python reward", reward.name);
+    Diagnostic::error("E090", reward.span, message).help("`python(\"file.py:fn\")` runs")
 }

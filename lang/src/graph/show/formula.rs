@@ -1,6 +1,6 @@
 //! Expressions as the language writes them.
 
-use crate::graph::{AxisId, Binary, ExprRef, Graph, Op, Reduce, TextOp, Unary};
+use crate::graph::{AxisId, AxisSize, Binary, ExprRef, Graph, Op, Reduce, TextOp, Unary};
 
 /// Beyond this many operations an expression ends in `…`: shared parts are written out, so a formula
 /// can be far longer than the expression it shows.
@@ -34,6 +34,7 @@ impl Writer<'_> {
             Op::Bool(b) => b.to_string(),
             Op::Text(t) => format!("{t:?}"),
             Op::Value(v) => self.graph.value(*v).name.clone(),
+            Op::State(s) => self.graph.states[s.0 as usize].name.clone(),
             Op::Iteration => "iteration".into(),
             Op::Iterations => "iterations".into(),
             Op::Unary(Unary::Neg) => {
@@ -88,6 +89,16 @@ impl Writer<'_> {
                 let index = self.write(args[1], 0);
                 self.call("pick", &args[..1], &[self.axis(*a), index])
             }
+            Op::Top { axis, into } => {
+                let by = self.write(args[1], 0);
+                let mut extra = vec![self.axis(*axis), format!("by: {by}")];
+                if let AxisSize::Fixed(k) = self.graph.axis(*into).size {
+                    extra.push(format!("k: {k}"));
+                }
+                self.call("top", &args[..1], &extra)
+            }
+            // The axis of the result says it already.
+            Op::Restrict(_) => self.write(args[0], outer),
             Op::OnText(TextOp::Concat) => self.binary(Binary::Add, args[0], args[1], outer),
             Op::OnText(t) => self.call(on_text(*t), args, &[]),
         }

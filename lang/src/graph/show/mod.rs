@@ -11,7 +11,7 @@ pub use formula::formula;
 pub use svg::svg;
 pub use text::text;
 
-use super::{Edge, Graph, ModelId, ModelKind, NodeId, NodeKind, Scope};
+use super::{Edge, Graph, ModelId, ModelKind, NodeId, NodeKind, Scope, Selection};
 
 /// What a node does, in a few words: `generate by policy, temperature 1`.
 fn describe(graph: &Graph, id: NodeId) -> String {
@@ -29,6 +29,7 @@ fn describe(graph: &Graph, id: NodeId) -> String {
             model,
             chat,
             sampling,
+            stale,
             ..
         } => {
             let mut text = format!("generate by {}", version(graph, *model, node.scope));
@@ -42,12 +43,31 @@ fn describe(graph: &Graph, id: NodeId) -> String {
             if let Some(k) = sampling.top_k {
                 text += &format!(", top_k {k}");
             }
+            if *stale > 0 {
+                text += &format!(", up to {stale} versions old");
+            }
             if sampling.min_tokens > 0 {
                 text += &format!(", min_tokens {}", sampling.min_tokens);
             }
             text
         }
         NodeKind::Answer { .. } => "text of the data as responses".into(),
+        NodeKind::Select { from, by, .. } => {
+            let from = &graph.rollout(*from).name;
+            match by {
+                Selection::Pick { .. } => format!("pick one response of {from}"),
+                Selection::Top { into, .. } => match graph.axis(*into).size {
+                    super::AxisSize::Fixed(k) => format!("keep the top {k} responses of {from}"),
+                    _ => format!("keep the top responses of {from}"),
+                },
+            }
+        }
+        NodeKind::Next { .. } => "set for the next iteration".into(),
+        NodeKind::Blend { model, toward, .. } => format!(
+            "move {} towards {}",
+            graph.model(*model).name,
+            graph.model(*toward).name
+        ),
         NodeKind::Forward(f) => format!("score by {}", version(graph, f.model, node.scope)),
         NodeKind::Reward { reward, .. } => {
             format!("reward {}", graph.rewards[reward.0 as usize].name)

@@ -164,11 +164,14 @@ fn node_box(
     let node = graph.dag.node(id);
     let (fill, stroke) = match node.kind {
         NodeKind::Load { .. } => ("#f3f0e6", "#a89a6c"),
-        NodeKind::Generate { .. } | NodeKind::Answer { .. } => ("#e5effa", "#4a7fb5"),
+        NodeKind::Generate { .. } | NodeKind::Answer { .. } | NodeKind::Select { .. } => {
+            ("#e5effa", "#4a7fb5")
+        }
         NodeKind::Forward(_) => ("#e9f5ee", "#4c9a6d"),
         NodeKind::Reward { .. } => ("#fbeede", "#c98a3c"),
         NodeKind::Map { .. } => ("#f4f4f6", "#8a8a96"),
-        NodeKind::Train(_) => ("#f9e6ea", "#bb4b63"),
+        NodeKind::Next { .. } => ("#f0eaf8", "#8b6cb8"),
+        NodeKind::Train(_) | NodeKind::Blend { .. } => ("#f9e6ea", "#bb4b63"),
     };
     let dash = match node.scope {
         Scope::Step => "",

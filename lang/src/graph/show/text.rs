@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{describe, formula, label};
 use crate::graph::{
-    AxisSize, Const, ForwardOutput, Graph, Metric, ModelKind, NodeId, NodeKind, Schedule, Scope,
+    AxisSize, Const, Graph, Init, Metric, ModelKind, NodeId, NodeKind, Schedule, Scope,
 };
 
 /// Params, models, axes, then every node with what it reads and makes.
@@ -15,6 +15,7 @@ pub fn text(graph: &Graph) -> String {
     }
     section(&mut out, "params", params(graph));
     section(&mut out, "models", models(graph));
+    section(&mut out, "state", states(graph));
     section(&mut out, "axes", axes(graph));
     section(&mut out, "imports", graph.imports.clone());
     let times = match graph.schedule {
@@ -71,14 +72,28 @@ fn models(graph: &Graph) -> Vec<String> {
     let line = |m: &crate::graph::Model| {
         let mut text = match &m.kind {
             ModelKind::Causal { checkpoint, .. } => format!("causal {checkpoint:?}"),
+            ModelKind::Scalar {
+                checkpoint, per, ..
+            } => format!("scalar {checkpoint:?}, per {}", per.name()),
             ModelKind::Frozen(of) => format!("frozen {}", graph.model(*of).name),
         };
+        if m.init == Init::Random {
+            text += ", random weights";
+        }
+        if let Some(l) = &m.lora {
+            text += &format!(", lora rank {} alpha {}", l.rank, l.alpha);
+        }
         if let Some(o) = &m.optim {
             text += &format!(", adamw, lr {}", formula(graph, o.lr));
         }
         format!("{:width$}  {text}", m.name)
     };
     graph.models.iter().map(line).collect()
+}
+
+fn states(graph: &Graph) -> Vec<String> {
+    let line = |s: &crate::graph::State| format!("{}: {}", s.name, s.elem.name());
+    graph.states.iter().map(line).collect()
 }
 
 fn axes(graph: &Graph) -> Vec<String> {
@@ -98,6 +113,13 @@ fn axes(graph: &Graph) -> Vec<String> {
                     .map(|p| name(&graph.axis(*p).name))
                     .collect();
                 format!("..{n} over [{}]", over.join(", "))
+            }
+            AxisSize::Subset(limit) => {
+                let of = a.of.map_or("rows".into(), |of| name(&graph.axis(of).name));
+                match limit {
+                    Some(n) => format!("rows of {of}, at most {n}"),
+                    None => format!("rows of {of}"),
+                }
             }
         };
         format!("{:width$}  {size}", name(&a.name))
@@ -146,9 +168,9 @@ fn node(out: &mut String, graph: &Graph, id: NodeId) {
     };
     let made: Vec<String> = match &node.kind {
         NodeKind::Load { columns, .. } => columns.iter().map(|(_, v)| typed(v)).collect(),
-        NodeKind::Generate { members, .. } | NodeKind::Answer { members, .. } => {
-            members.iter().map(|(_, v)| typed(v)).collect()
-        }
+        NodeKind::Generate { members, .. }
+        | NodeKind::Answer { members, .. }
+        | NodeKind::Select { members, .. } => members.iter().map(|(_, v)| typed(v)).collect(),
         NodeKind::Forward(f) => f.outputs.iter().map(|(_, v)| typed(v)).collect(),
         NodeKind::Reward { value, .. } => vec![typed(value)],
         NodeKind::Map { expr, value } => {
@@ -158,13 +180,28 @@ fn node(out: &mut String, graph: &Graph, id: NodeId) {
             );
             vec![]
         }
+        NodeKind::Next { state, expr } => {
+            let state = &graph.states[state.0 as usize].name;
+            push(
+                out,
+                format_args!("    next {state} = {}", formula(graph, *expr)),
+            );
+            vec![]
+        }
+        NodeKind::Blend {
+            model,
+            toward,
+            rate,
+        } => {
+            let (m, p) = (&graph.model(*model).name, &graph.model(*toward).name);
+            let rate = formula(graph, *rate);
+            push(out, format_args!("    next {m} = lerp({m}, {p}, {rate})"));
+            vec![]
+        }
         NodeKind::Train(t) => {
             for f in &t.forwards {
                 for (output, v) in &f.outputs {
-                    let verb = match output {
-                        ForwardOutput::Logp => "logp",
-                        ForwardOutput::Entropy => "entropy",
-                    };
+                    let verb = output.name();
                     let (m, r) = (&graph.model(f.model).name, &graph.rollout(f.rollout).name);
                     push(
                         out,

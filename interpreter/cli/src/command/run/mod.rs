@@ -46,6 +46,7 @@ pub fn run(args: &Run) -> Outcome<u8> {
     if let Some(graph) = &compiled.graph {
         let head = datacheck::check(graph, &program.folder, Extent::Head, &mut sources);
         diagnostics.extend(head);
+        diagnostics.extend(rlhf_plan::support::unsupported(graph));
     }
     let shown: Vec<Diagnostic> = diagnostics
         .into_iter()

@@ -18,9 +18,10 @@ pub fn checkpoints(graph: &Graph, folder: &Path, say: &dyn Fn(&str)) -> Outcome<
     let mut directories: Vec<PathBuf> = vec![];
     for model in &graph.models {
         let directory = match &model.kind {
-            ModelKind::Causal { checkpoint, span } => {
-                hub::resolve(checkpoint, *span, folder, say).map_err(Stop::Failed)?
-            }
+            ModelKind::Causal { checkpoint, span }
+            | ModelKind::Scalar {
+                checkpoint, span, ..
+            } => hub::resolve(checkpoint, *span, folder, say).map_err(Stop::Failed)?,
             // A frozen model is declared after its origin.
             ModelKind::Frozen(origin) => directories[origin.0 as usize].clone(),
         };
@@ -99,7 +100,7 @@ fn models(graph: &Graph, shapes: &[ModelShape], dtype: Dtype) -> String {
     let parts = graph.models.iter().zip(shapes);
     let parts = parts.map(|(model, shape)| match model.kind {
         ModelKind::Frozen(_) => format!("{} (frozen)", model.name),
-        ModelKind::Causal { .. } => {
+        ModelKind::Causal { .. } | ModelKind::Scalar { .. } => {
             let dtype = match model.dtype.unwrap_or(dtype) {
                 Dtype::F32 => "f32",
                 Dtype::Bf16 => "bf16",

@@ -14,7 +14,10 @@ pub fn check(reward: &Reward, folder: &Path) -> Option<Diagnostic> {
         file,
         function,
         span,
-    } = &reward.source;
+    } = &reward.source
+    else {
+        return None;
+    };
     let Some(path) = files::find(folder, file) else {
         let message = format!("there is no file `{file}`");
         let d = Diagnostic::error("D312", *span, message);

@@ -1,0 +1,65 @@
+//! M123: a number a response that is added at every token before a sum along the tokens.
+
+use super::facts::Facts;
+use crate::diag::Diagnostic;
+use crate::graph::{Binary, ExprRef, Op, Unary};
+
+pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
+    let graph = facts.graph;
+    let mut found: Vec<Diagnostic> = vec![];
+    for expr in &graph.exprs {
+        let Op::SuffixSum(axis) = expr.op else {
+            continue;
+        };
+        let mut terms = vec![];
+        terms_of(facts, expr.args[0], &mut terms);
+        for term in terms {
+            let ty = &graph.expr(term).ty;
+            if ty.axes.is_empty() || ty.axes.contains(&axis) {
+                continue;
+            }
+            let reward = facts.origins(term).into_iter().any(|v| facts.is_reward(v));
+            if !reward {
+                continue;
+            }
+            let at = facts.home(term);
+            if found.iter().any(|d| d.span() == Some(at)) {
+                continue;
+            }
+            let (what, t) = (facts.quote(at), &graph.axis(axis).name);
+            let x = what.trim_matches('`');
+            found.push(
+                Diagnostic::warning("M123", at, format!("{what} counts at every token of `{t}`"))
+                    .help(format!(
+                        "for a reward at the end of the response: `at_last({x}, {t})`"
+                    )),
+            );
+        }
+    }
+    found
+}
+
+/// What a sum adds up, through the values that it reads.
+fn terms_of(facts: &Facts, e: ExprRef, terms: &mut Vec<ExprRef>) {
+    let expr = facts.graph.expr(e);
+    match &expr.op {
+        Op::Binary(Binary::Add | Binary::Sub) => {
+            terms_of(facts, expr.args[0], terms);
+            terms_of(facts, expr.args[1], terms);
+        }
+        Op::Unary(Unary::Neg) => terms_of(facts, expr.args[0], terms),
+        Op::Value(v) => match facts.definition(*v) {
+            Some(inner) if is_sum(facts, inner) => terms_of(facts, inner, terms),
+            _ => terms.push(e),
+        },
+        _ => terms.push(e),
+    }
+}
+
+fn is_sum(facts: &Facts, e: ExprRef) -> bool {
+    let op = &facts.graph.expr(e).op;
+    matches!(
+        op,
+        Op::Binary(Binary::Add | Binary::Sub) | Op::Unary(Unary::Neg)
+    )
+}
