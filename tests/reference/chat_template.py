@@ -86,7 +86,9 @@ def case(tokenizer, template, chat):
     ask = dict(add_generation_prompt=True, chat_template=template)
     text = tokenizer.apply_chat_template(chat, tokenize=False, **ask)
     ids = tokenizer.apply_chat_template(chat, tokenize=True, return_dict=False, **ask)
-    return {"messages": chat, "text": text, "ids": ids}
+    closed = tokenizer.apply_chat_template(
+        chat, tokenize=False, add_generation_prompt=False, chat_template=template)
+    return {"messages": chat, "text": text, "ids": ids, "closed": closed}
 
 
 def main():

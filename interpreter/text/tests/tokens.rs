@@ -31,6 +31,8 @@ struct Case {
     messages: Vec<Message>,
     text: String,
     ids: Vec<u32>,
+    /// Without the generation prompt.
+    closed: String,
 }
 
 fn fixture() -> Fixture {
@@ -92,6 +94,8 @@ fn templates_give_the_text_and_ids_of_transformers() {
                 case.text
             );
             assert_eq!(tokens.chat(&case.messages).unwrap(), case.ids);
+            let closed = tokens.render(&case.messages, Turn::Closed).unwrap();
+            assert_eq!(closed, case.closed);
         }
     }
 }
@@ -182,6 +186,8 @@ fn smollm2_equals_transformers() {
             case.text
         );
         assert_eq!(tokens.chat(&case.messages).unwrap(), case.ids);
+        let closed = tokens.render(&case.messages, Turn::Closed).unwrap();
+        assert_eq!(closed, case.closed);
     }
     assert_eq!(tokens.eos(), [2]);
     assert_eq!(tokens.vocab(), 49_152);

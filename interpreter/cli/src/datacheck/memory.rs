@@ -16,6 +16,9 @@ use super::finding::Finding;
 /// Older entries than so many are removed.
 const KEPT: usize = 64;
 
+/// So many are held in one process, such as an editor server.
+const HELD: usize = 1024;
+
 /// Remembered findings.
 #[derive(Debug)]
 pub struct Memory {
@@ -56,6 +59,9 @@ impl Memory {
             self.store(key, &found);
             found
         });
+        if self.entries.len() >= HELD {
+            self.entries.clear();
+        }
         self.entries.insert(key.into(), found.clone());
         found
     }

@@ -1,6 +1,7 @@
 //! The data, the tokenizers and the rewards that a program names, held against what it does with them.
 //!
-//! Rows are read and compared every time. What needs a tokenizer or runs a reward is remembered.
+//! What needs a tokenizer or runs a reward takes time and is remembered between commands; a session
+//! keeps rows and tokenizers too.
 
 mod allow;
 mod case;
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rlhf_lang::diag::Diagnostic;
-use rlhf_lang::graph::{Graph, RewardSource};
+use rlhf_lang::graph::{Data, Elem, Graph, RewardSource};
 use rlhf_lang::source::Sources;
 use rlhf_text::rows::{self, Rows};
 use rlhf_text::{Tokens, files};
@@ -41,7 +42,17 @@ const TOKENIZER: [&str; 7] = [
     "config.json",
 ];
 
+type Loaded = Result<Arc<Tokens>, Box<Diagnostic>>;
 type Stamp = Option<(PathBuf, u64, u128)>;
+/// A file as it is read: where it is, its source, its columns and how far.
+type Reading = (PathBuf, String, Vec<(String, Elem)>, Extent);
+
+/// The rows of a data set and when they were written.
+#[derive(Default)]
+struct Table {
+    rows: Option<Arc<Rows>>,
+    stamp: Stamp,
+}
 
 /// Whether rewards written in Python are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,11 +67,12 @@ pub enum Scripts {
     LeaveOut,
 }
 
-/// What is known from one check to the next: tokenizers, and findings that took time.
+/// What is known from one check to the next: rows, tokenizers, and findings that took time.
 #[derive(Debug)]
 pub struct Session {
     memory: Memory,
-    tokenizers: HashMap<Vec<Stamp>, Result<Arc<Tokens>, Box<Diagnostic>>>,
+    tables: HashMap<Reading, (Stamp, Arc<Rows>)>,
+    tokenizers: HashMap<Vec<Stamp>, Loaded>,
     scripts: Scripts,
 }
 
@@ -83,6 +95,7 @@ impl Session {
     fn with(memory: Memory, scripts: Scripts) -> Session {
         Session {
             memory,
+            tables: HashMap::new(),
             tokenizers: HashMap::new(),
             scripts,
         }
@@ -98,34 +111,23 @@ impl Session {
         sources: &mut Sources,
     ) -> Vec<Diagnostic> {
         let mut found = vec![];
-        let mut stamps: Vec<Stamp> = vec![];
-        let mut all: Vec<Option<Rows>> = vec![];
+        let mut tables = vec![];
         for (index, data) in graph.data.iter().enumerate() {
-            if !rows::FORMATS.contains(&data.format.as_str()) {
-                // Whether such a source runs, the plan says.
-                stamps.push(None);
-                all.push(None);
-                continue;
-            }
-            let (mut own, mut rows, mut file) = (vec![], None, None);
-            match rows::locate(data, folder) {
-                Err(missing) => own.push(*missing),
-                Ok(path) => {
-                    match rows::read(data, &path, extent) {
-                        Err(unreadable) => own.push(*unreadable.drawn(data, sources)),
-                        Ok(read) => rows = Some(read),
-                    }
-                    file = stamp(&path);
+            let table = match self.table(data, folder, extent, sources) {
+                Ok(table) => table,
+                Err(d) => {
+                    found.push(*d);
+                    Table::default()
                 }
+            };
+            if let Some(rows) = &table.rows {
+                found.extend(rule::columns::check(data, rows));
+                found.extend(rule::amount::check(graph, index, data, rows));
             }
-            if let Some(rows) = &rows {
-                own.extend(rule::columns::check(data, rows));
-                own.extend(rule::amount::check(graph, index, data, rows));
-            }
-            found.extend(own);
-            stamps.push(file);
-            all.push(rows);
+            tables.push(table);
         }
+        let stamps: Vec<Stamp> = tables.iter().map(|t| t.stamp.clone()).collect();
+        let all: Vec<Option<Arc<Rows>>> = tables.into_iter().map(|t| t.rows).collect();
         found.extend(rule::overlap::check(graph, &all));
         let rewards = graph.rewards.iter();
         let unresolved: Vec<Option<Diagnostic>> =
@@ -144,12 +146,41 @@ impl Session {
         allow::silence(found, sources)
     }
 
+    /// The rows of a data set; none of a source that is not read here, of which the plan says more.
+    fn table(
+        &mut self,
+        data: &Data,
+        folder: &Path,
+        extent: Extent,
+        sources: &mut Sources,
+    ) -> Result<Table, Box<Diagnostic>> {
+        if !rows::FORMATS.contains(&data.format.as_str()) {
+            return Ok(Table::default());
+        }
+        let path = rows::locate(data, folder)?;
+        let stamp = stamp(&path);
+        // Cells of a csv file are read as the program declares them.
+        let columns = data.columns.iter().map(|c| (c.source.clone(), c.elem));
+        let known = (path, data.format.clone(), columns.collect(), extent);
+        if let Some((at, rows)) = self.tables.get(&known)
+            && *at == stamp
+        {
+            let rows = Some(rows.clone());
+            return Ok(Table { rows, stamp });
+        }
+        let rows = rows::read(data, &known.0, extent).map_err(|u| u.drawn(data, sources))?;
+        let rows = Arc::new(rows);
+        self.tables.insert(known, (stamp.clone(), rows.clone()));
+        let rows = Some(rows);
+        Ok(Table { rows, stamp })
+    }
+
     /// The rules that need a tokenizer, remembered under everything they look at.
     fn tokens(
         &mut self,
         graph: &Graph,
         view: &View,
-        rows: &[Option<Rows>],
+        rows: &[Option<Arc<Rows>>],
         data: &[Stamp],
         extent: Extent,
     ) -> Vec<Finding> {
@@ -194,7 +225,7 @@ impl Session {
         &mut self,
         graph: &Graph,
         view: &View,
-        rows: &[Option<Rows>],
+        rows: &[Option<Arc<Rows>>],
         data: &[Stamp],
         resolved: &[bool],
         folder: &Path,
@@ -231,9 +262,9 @@ impl Session {
 /// Every rule that needs a tokenizer.
 fn look(
     view: &View,
-    rows: &[Option<Rows>],
+    rows: &[Option<Arc<Rows>>],
     paths: &[&str],
-    load: &mut dyn FnMut(&PathBuf) -> Result<Arc<Tokens>, Box<Diagnostic>>,
+    load: &mut dyn FnMut(&PathBuf) -> Loaded,
 ) -> Vec<Finding> {
     let mut found = vec![];
     let mut loaded: Vec<Option<Arc<Tokens>>> = vec![];
@@ -258,7 +289,7 @@ fn look(
             .into_iter()
             .flatten()
             .find_map(|recipe| recipe.data());
-        let data = data.and_then(|i| Some((paths[i], rows[i].as_ref()?)));
+        let data = data.and_then(|i| Some((paths[i], rows[i].as_deref()?)));
         cases.push(Case::new(index, call, tokens, folder, data));
     }
     for case in &cases {

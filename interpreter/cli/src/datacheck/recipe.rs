@@ -1,5 +1,6 @@
 //! How a text is made from a row: what can be told of an expression without a model.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use rlhf_lang::graph::{Column, Elem, ExprRef, Graph, NodeKind, Op, TextOp, ValueId};
@@ -8,8 +9,8 @@ use rlhf_text::rows::Row;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-/// Deeper expressions are left alone.
-const DEPTH: usize = 32;
+/// Larger expressions are left alone: a text joined with itself doubles with every line.
+const PARTS: usize = 64;
 
 /// An expression over the columns of one data set.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -88,23 +89,21 @@ impl<'g> Names<'g> {
 
     /// The recipe of an expression, where it has one.
     pub fn recipe(&self, e: ExprRef) -> Option<Recipe> {
-        self.at(e, 0)
+        self.at(e, &Cell::new(PARTS))
     }
 
-    fn at(&self, e: ExprRef, depth: usize) -> Option<Recipe> {
-        if depth > DEPTH {
-            return None;
-        }
+    fn at(&self, e: ExprRef, left: &Cell<usize>) -> Option<Recipe> {
+        left.set(left.get().checked_sub(1)?);
         let expr = self.graph.expr(e);
         let part = |i: usize| {
-            let recipe = self.at(*expr.args.get(i)?, depth + 1)?;
+            let recipe = self.at(*expr.args.get(i)?, left)?;
             Some(Box::new(recipe))
         };
         match &expr.op {
             Op::Text(text) => Some(Recipe::Constant(text.clone())),
             Op::Value(value) => match self.columns.get(value) {
                 Some((data, column)) => self.column(*data, *column),
-                None => self.at(*self.maps.get(value)?, depth + 1),
+                None => self.at(*self.maps.get(value)?, left),
             },
             Op::OnText(TextOp::Concat) => {
                 let (left, right) = (part(0)?, part(1)?);

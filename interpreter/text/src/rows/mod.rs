@@ -163,6 +163,14 @@ pub fn no_rows(data: &Data) -> Diagnostic {
     Diagnostic::error("D314", data.path_span, message).help(help)
 }
 
+/// `1 row`, `2 rows`
+pub fn count(rows: usize) -> String {
+    match rows {
+        1 => "1 row".into(),
+        n => format!("{n} rows"),
+    }
+}
+
 /// What a JSON value is, in words.
 fn describe(json: &Json) -> &'static str {
     match json {

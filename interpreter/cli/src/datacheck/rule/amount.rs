@@ -27,7 +27,8 @@ pub fn check(graph: &Graph, index: usize, data: &Data, rows: &Rows) -> Option<Di
     let (batch, span) = batch?;
     let count = rows.rows.len();
     (count < batch).then(|| {
-        let message = format!("{count} rows cannot fill one batch of {batch}");
+        let rows = rows::count(count);
+        let message = format!("{rows} cannot fill one batch of {batch}");
         Diagnostic::error("D314", data.path_span, message)
             .label(span, format!("takes {batch} rows at a time"))
             .help(format!("add rows, or take at most {count} at a time"))

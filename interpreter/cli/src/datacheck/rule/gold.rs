@@ -1,12 +1,13 @@
 //! D313: a reward in Python that gives nothing even for the answer of the data.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rlhf_lang::diag::Diagnostic;
 use rlhf_lang::graph::Reward;
 use rlhf_text::reward::{Pool, Python};
-use rlhf_text::rows::{Row, Rows};
+use rlhf_text::rows::{self, Row, Rows};
 use serde_json::Value as Json;
 
 use crate::datacheck::finding::{Finding, Place};
@@ -35,12 +36,12 @@ pub fn check(
     view: &View,
     scoring: &Scoring,
     reward: &Reward,
-    rows: &[Option<Rows>],
+    tables: &[Option<Arc<Rows>>],
     folder: &Path,
     python: &str,
 ) -> Option<Finding> {
     let (name, source, data) = gold(view, scoring)?;
-    let calls: Vec<(&Row, Vec<Json>)> = rows[data]
+    let calls: Vec<(&Row, Vec<Json>)> = tables[data]
         .as_ref()?
         .rows
         .iter()
@@ -64,8 +65,8 @@ pub fn check(
             "D313",
             place,
             format!(
-                "on {} rows with `{name}` as the response, `{reward}` is always {value}",
-                values.len()
+                "on {} with `{name}` as the response, `{reward}` is always {value}",
+                rows::count(values.len())
             ),
             format!(
                 "{} has {shown}; does the reward read it in this form?",

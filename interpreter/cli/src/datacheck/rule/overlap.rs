@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 
 use rlhf_lang::diag::Diagnostic;
 use rlhf_lang::graph::{Graph, NodeKind, Scope};
@@ -9,7 +10,7 @@ use rlhf_text::rows::{Row, Rows};
 
 /// The rows of each evaluation's data set that the step reads too: equal in every column that both use.
 /// Where both read one file, the program alone shows it, and nothing is said here.
-pub fn check(graph: &Graph, rows: &[Option<Rows>]) -> Vec<Diagnostic> {
+pub fn check(graph: &Graph, rows: &[Option<Arc<Rows>>]) -> Vec<Diagnostic> {
     let (mut trained, mut held) = (vec![], vec![]);
     for id in graph.dag.order() {
         let node = graph.dag.node(id);
