@@ -15,6 +15,8 @@ pub enum Place {
     Prompt(usize),
     /// The text that `answer` takes.
     Response(usize),
+    /// The limit of a call's response axis.
+    Limit(usize),
     /// A model's pass over tokens.
     Reader(usize),
     /// A reward's declaration.

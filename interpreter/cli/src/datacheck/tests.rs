@@ -100,7 +100,7 @@ fn blocks(page: &str, section: &str) -> Vec<Block> {
 }
 
 /// What is said of an example: files by their names, and one program.
-fn said(example: &[Block]) -> Vec<Diagnostic> {
+fn said(example: &[Block]) -> (Sources, Vec<Diagnostic>) {
     let folder = Folder::new();
     let mut program = None;
     for (info, text) in example {
@@ -111,7 +111,7 @@ fn said(example: &[Block]) -> Vec<Diagnostic> {
             None => program = Some(text),
         }
     }
-    folder.check(program.expect("an example has a program")).1
+    folder.check(program.expect("an example has a program"))
 }
 
 #[test]
@@ -129,13 +129,13 @@ fn every_page_about_data_has_an_example_that_fails_and_one_that_passes() {
             let all = found.iter();
             all.map(|d| format!("{}: {}", d.code, d.message)).collect()
         };
-        let found = said(&blocks(page, "Fails"));
+        let (_, found) = said(&blocks(page, "Fails"));
         // One cause, one message, which points at something and offers something to do.
         match &found[..] {
             [d] if d.code == code && d.help.is_some() && d.span().is_some() => {}
             _ => wrong.push((code, words(&found))),
         }
-        let found = said(&blocks(page, "Passes"));
+        let (_, found) = said(&blocks(page, "Passes"));
         if !found.is_empty() {
             wrong.push((code, words(&found)));
         }
@@ -150,11 +150,16 @@ fn first_lines_are_short_and_name_what_was_found() {
         .filter(|c| c.starts_with('D') || ["M119", "M120"].contains(c))
         .map(|code| {
             let page = pages::explain(code).expect("a listed code has a page");
-            let found = said(&blocks(page, "Fails"));
+            let (sources, found) = said(&blocks(page, "Fails"));
             let d = &found[0];
             assert!(d.message.chars().count() <= 100, "{}", d.message);
             let help = d.help.clone().unwrap_or_default();
-            format!("{:?} {code}: {}\n  {help}\n", d.level, d.message)
+            let span = d.span().expect("a place");
+            let at = sources.get(span.file).slice(span);
+            format!(
+                "{:?} {code}: {}\n  at: {at}\n  {help}\n",
+                d.level, d.message
+            )
         })
         .collect();
     insta::assert_snapshot!(messages.join("\n"));
@@ -183,7 +188,7 @@ fn a_finding_moves_with_the_program_without_being_looked_for_again() {
     let (sources, found) = folder.check_in(&mut session, PROGRAM);
     assert_eq!(codes(&found), ["D303"]);
     let span = found[0].span().expect("a place");
-    assert_eq!(sources.get(span.file).slice(span), "answer");
+    assert_eq!(sources.get(span.file).slice(span), "W: ..4");
     // The tokenizer is not even read: what it led to is remembered.
     let moved = format!("// a line more\n{}", PROGRAM.replace("1e-5", "2e-5"));
     let mut next = Session::with(Memory::at(Some(folder.path().join("cache"))), Scripts::Run);

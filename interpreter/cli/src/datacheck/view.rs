@@ -38,7 +38,7 @@ pub struct Call {
     #[serde(skip)]
     pub rollout: RolloutId,
     #[serde(skip)]
-    spans: [Span; 3],
+    spans: [Span; 4],
 }
 
 /// A model that scores what another model's tokenizer made.
@@ -125,6 +125,7 @@ impl View {
             Place::Call(i) => of(i, 0),
             Place::Prompt(i) => of(i, 1),
             Place::Response(i) => of(i, 2),
+            Place::Limit(i) => of(i, 3),
             Place::Reader(i) => self.readers.get(i).map(|r| r.span),
             Place::Reward(i) => self.rewards.get(i).copied(),
         };
@@ -161,7 +162,13 @@ impl View {
         let AxisSize::Ragged(limit) = axis.size else {
             return;
         };
-        let span = |e: ExprRef| graph.expr(e).span;
+        // A column's span is its declaration; the text to change is the call.
+        let span = |e: ExprRef| {
+            let own = graph.expr(e).span;
+            let inside =
+                own.file == node.span.file && own.lo >= node.span.lo && own.hi <= node.span.hi;
+            if inside { own } else { node.span }
+        };
         self.calls.push(Call {
             name: node.name.clone(),
             model: graph.model(model).name.clone(),
@@ -173,7 +180,12 @@ impl View {
             limit,
             trained: trained(graph, rollout),
             rollout,
-            spans: [node.span, span(prompt), span(text.unwrap_or(prompt))],
+            spans: [
+                node.span,
+                span(prompt),
+                span(text.unwrap_or(prompt)),
+                axis.span,
+            ],
         });
     }
 

@@ -45,7 +45,7 @@ fn cut(case: &Case) -> Option<Finding> {
     (count > 0).then(|| {
         Finding::warning(
             "D303",
-            Place::Response(case.index),
+            Place::Limit(case.index),
             format!(
                 "{count} {}{} texts of {} are longer than {limit} tokens and lose their end",
                 case.of(),
@@ -95,7 +95,7 @@ pub fn pairs(cases: &[Case], found: &mut Vec<Finding>) {
                 && a.call.response != b.call.response
             {
                 let Some(lost) = same(a, b) else { continue };
-                let both = [Place::Response(a.index), Place::Response(b.index)];
+                let both = [Place::Limit(a.index), Place::Limit(b.index)];
                 found.retain(|f| f.code != "D303" || !both.contains(&f.place));
                 found.push(lost);
             }
@@ -125,7 +125,7 @@ fn same(a: &Case, b: &Case) -> Option<Finding> {
     let (limit, axis) = (a.call.limit, &a.call.axis);
     Some(Finding::error(
         "D304",
-        Place::Response(a.index),
+        Place::Limit(a.index),
         format!(
             "with `[{axis}: ..{limit}]`, {} {}{} rows lose every token in which {} and {} differ",
             lost.len(),
