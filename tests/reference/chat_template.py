@@ -1,6 +1,6 @@
 """Chat templates and token ids as transformers makes them.
 
-Writes interpreter/runtime/tests/fixtures/tokenizer/ (a small byte-level BPE tokenizer trained on the
+Writes interpreter/text/tests/fixtures/tokenizer/ (a small byte-level BPE tokenizer trained on the
 text below) and fixtures/chat_template.json. With a SmolLM2 folder as argument it also writes
 fixtures/chat_smollm2.json.
 """
@@ -12,7 +12,7 @@ import sys
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-FIXTURES = pathlib.Path(__file__).parents[2] / "interpreter/runtime/tests/fixtures"
+FIXTURES = pathlib.Path(__file__).parents[2] / "interpreter/text/tests/fixtures"
 CORPUS = ["What is 12 plus 7? The sum of twelve and seven is nineteen.", "user system assistant",
           "You are a helpful assistant. Answer with a number."]
 
@@ -86,7 +86,9 @@ def case(tokenizer, template, chat):
     ask = dict(add_generation_prompt=True, chat_template=template)
     text = tokenizer.apply_chat_template(chat, tokenize=False, **ask)
     ids = tokenizer.apply_chat_template(chat, tokenize=True, return_dict=False, **ask)
-    return {"messages": chat, "text": text, "ids": ids}
+    closed = tokenizer.apply_chat_template(
+        chat, tokenize=False, add_generation_prompt=False, chat_template=template)
+    return {"messages": chat, "text": text, "ids": ids, "closed": closed}
 
 
 def main():

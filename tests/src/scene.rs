@@ -100,6 +100,7 @@ impl Scene {
             .args(words)
             .current_dir(self.folder.path())
             .env("NO_COLOR", "1")
+            .env("RLHF_CACHE", self.path("cache"))
             .env("HF_HUB_CACHE", self.path("hub"))
             .env("HF_HUB_OFFLINE", "1")
             .env_remove("HF_ENDPOINT")

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rlhf_lang::compile::{self, Compiled, Request};
 
+pub use rlhf_text::files::{find, nearest, within};
+
 use crate::outcome::{Outcome, Stop};
 
 /// Params and their values, as given.
@@ -120,31 +122,6 @@ pub fn one(words: &[String]) -> Outcome<(Program, Overrides)> {
             "params are set as `name=value`, without spaces",
         )),
     }
-}
-
-/// `path` seen from a program's folder, or else from the working directory; the first that exists.
-pub fn find(folder: &Path, path: &str) -> Option<PathBuf> {
-    [within(folder, path), PathBuf::from(path)]
-        .into_iter()
-        .find(|p| p.exists())
-}
-
-/// `path` in a program's folder, without the `./` of the working directory.
-pub fn within(folder: &Path, path: &str) -> PathBuf {
-    match folder == Path::new(".") {
-        true => PathBuf::from(path),
-        false => folder.join(path),
-    }
-}
-
-/// The file or folder beside `path` whose name is most like it.
-pub fn nearest(path: &Path) -> Option<PathBuf> {
-    let wanted = path.file_name()?.to_string_lossy().into_owned();
-    let entries = std::fs::read_dir(parent(path)).ok()?;
-    let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
-    let names: Vec<String> = names.collect();
-    let near = similar(&wanted, names.iter().map(String::as_str))?;
-    Some(path.with_file_name(near))
 }
 
 /// The name most like `wanted`, if one is.

@@ -120,7 +120,7 @@ fn the_data_is_held_against_its_declaration() {
         &format!("{good}{{\"question\": \"a\" \"answer\": 3}}\n"),
         &[
             "sums.jsonl:2",
-            "the row is not a JSON object",
+            "line 2 of `sums.jsonl` is not a JSON object",
             "declared here",
         ],
     );

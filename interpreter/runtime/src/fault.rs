@@ -52,6 +52,12 @@ impl std::fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
+impl From<Box<Diagnostic>> for Fault {
+    fn from(diagnostic: Box<Diagnostic>) -> Self {
+        Fault { diagnostic }
+    }
+}
+
 impl From<std::io::Error> for Fault {
     fn from(e: std::io::Error) -> Self {
         Fault::new(e.to_string())

@@ -9,5 +9,4 @@ pub mod fault;
 pub mod generate;
 pub mod model;
 pub mod reward;
-pub mod text;
 pub mod value;

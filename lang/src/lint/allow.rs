@@ -54,8 +54,8 @@ pub(crate) fn allow(file: &File, sources: &Sources, found: Vec<Diagnostic>) -> V
                 .help(format!("as in `// allow({}): the reason`", a.code)),
             );
         }
-        // Rules over the graph do not run while it has errors.
-        if !a.used && !failed {
+        // Rules over the graph do not run while it has errors, and those over data run elsewhere.
+        if !a.used && !failed && !is_elsewhere(&a.code) {
             kept.push(Diagnostic::warning(
                 "L008",
                 a.span,
@@ -64,6 +64,11 @@ pub(crate) fn allow(file: &File, sources: &Sources, found: Vec<Diagnostic>) -> V
         }
     }
     kept
+}
+
+/// Rules that need the data, a checkpoint or a run: what they allow is held against them there.
+fn is_elsewhere(code: &str) -> bool {
+    code.starts_with(['D', 'R']) || matches!(code, "M118" | "M119" | "M120")
 }
 
 fn allowances(file: &File, sources: &Sources) -> Vec<Allow> {

@@ -348,9 +348,18 @@ fn empty(name: &str) -> Graph {
 
 /// The nearest of `names` to `name`, when one is near enough to be a slip of the finger.
 pub(crate) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let limit = (name.chars().count() / 3).max(1);
+    // Two letters are as near to any other two.
+    let limit = match name.chars().count() {
+        0..=2 => 0,
+        n => (n / 3).max(1),
+    };
+    let alike = |n: &&str| n.eq_ignore_ascii_case(name);
+    let names: Vec<&str> = names.filter(|n| *n != name).collect();
+    if let Some(same) = names.iter().copied().find(alike) {
+        return Some(same);
+    }
     names
-        .filter(|n| *n != name)
+        .into_iter()
         .map(|n| (strsim::osa_distance(name, n), n))
         .filter(|(d, n)| *d <= limit && *d < n.chars().count())
         .min()

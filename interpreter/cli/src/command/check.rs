@@ -1,5 +1,6 @@
 //! `rlhf check`
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use rlhf_lang::fix;
 use rlhf_lang::source::Sources;
 
 use crate::args::{Check, Deny};
-use crate::datacheck::{self, Extent};
+use crate::datacheck::{Extent, Scripts, Session};
 use crate::inbox::{Inbox, Message};
 use crate::outcome::{Outcome, Stop};
 use crate::output;
@@ -34,6 +35,7 @@ pub fn check(args: &Check) -> Outcome<u8> {
         args,
         files,
         overrides,
+        data: RefCell::new(Session::new(Scripts::Run)),
     };
     if args.fix {
         job.fix()?;
@@ -49,6 +51,8 @@ struct Job<'a> {
     args: &'a Check,
     files: Vec<&'a str>,
     overrides: Overrides,
+    /// What was read of data and tokenizers, kept from round to round.
+    data: RefCell<Session>,
 }
 
 /// A program with what is wrong with it.
@@ -91,7 +95,8 @@ impl Job<'_> {
         };
         let (mut sources, mut diagnostics) = (compiled.sources, compiled.diagnostics);
         if let Some(graph) = &compiled.graph {
-            let data = datacheck::check(graph, &program.folder, extent, &mut sources);
+            let mut session = self.data.borrow_mut();
+            let data = session.check(graph, &program.folder, extent, &mut sources);
             diagnostics.extend(data);
         }
         (sources, diagnostics)

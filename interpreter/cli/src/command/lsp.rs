@@ -1,16 +1,28 @@
 //! `rlhf lsp`
 
-use std::path::PathBuf;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 
+use rlhf_lang::compile::Compiled;
 use rlhf_lsp::Options;
 
+use crate::datacheck::{Extent, Scripts, Session};
 use crate::outcome::{Outcome, Stop};
 
 /// Serves an editor until it says goodbye.
 pub fn lsp() -> Outcome<u8> {
+    let session = RefCell::new(Session::new(Scripts::LeaveOut));
+    let data = |folder: &Path, compiled: &Compiled| {
+        let mut sources = compiled.sources.clone();
+        let found = compiled.graph.as_ref().map_or(vec![], |graph| {
+            let mut session = session.borrow_mut();
+            session.check(graph, folder, Extent::Head, &mut sources)
+        });
+        (sources, found)
+    };
     let options = Options {
         library: cache().join("rlhf/std"),
-        extra: None,
+        extra: Some(&data),
     };
     match rlhf_lsp::serve(&options) {
         Ok(()) => Ok(0),

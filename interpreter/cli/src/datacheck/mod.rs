@@ -1,114 +1,308 @@
-//! The data that a program names, held against what the program declares: the files exist, the rows
-//! parse, the columns are there and have their types.
+//! The data, the tokenizers and the rewards that a program names, held against what it does with them.
+//!
+//! What needs a tokenizer or runs a reward takes time and is remembered between commands; a session
+//! keeps rows and tokenizers too.
 
-mod columns;
-mod rows;
+mod allow;
+mod case;
+mod finding;
+mod memory;
+mod recipe;
+mod rule;
+#[cfg(test)]
+mod tests;
+mod view;
 
-use std::path::Path;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rlhf_lang::diag::Diagnostic;
-use rlhf_lang::graph::{AxisSize, Data, Graph, NodeKind, Reward, RewardSource};
+use rlhf_lang::graph::{Data, Elem, Graph, RewardSource};
 use rlhf_lang::source::Sources;
+use rlhf_text::rows::{self, Rows};
+use rlhf_text::{Tokens, files};
 
-use crate::program;
+use crate::launch;
+use case::Case;
+use finding::{Finding, Place};
+use memory::{Memory, stamp};
+use view::View;
 
-/// How much of each file is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// The first 256 rows.
-    Head,
-    /// Every row.
-    All,
+pub use rlhf_text::rows::Extent;
+
+/// The files that make a tokenizer, and the model's shape.
+const TOKENIZER: [&str; 7] = [
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "chat_template.json",
+    "generation_config.json",
+    "config.json",
+];
+
+type Loaded = Result<Arc<Tokens>, Box<Diagnostic>>;
+type Stamp = Option<(PathBuf, u64, u128)>;
+/// A file as it is read: where it is, its source, its columns and how far.
+type Reading = (PathBuf, String, Vec<(String, Elem)>, Extent);
+
+/// The rows of a data set and when they were written.
+#[derive(Default)]
+struct Table {
+    rows: Option<Arc<Rows>>,
+    stamp: Stamp,
 }
 
-/// Checks every data set of the graph. Texts of data files that diagnostics point into are added to
-/// `sources`.
+/// Whether rewards written in Python are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scripts {
+    /// They are called on the answers of the data.
+    Run,
+    /// They are looked at without running them, as an editor must.
+    LeaveOut,
+}
+
+/// What is known from one check to the next: rows, tokenizers, and findings that took time.
+#[derive(Debug)]
+pub struct Session {
+    memory: Memory,
+    tables: HashMap<Reading, (Stamp, Arc<Rows>)>,
+    tokenizers: HashMap<Vec<Stamp>, Loaded>,
+    scripts: Scripts,
+}
+
+/// One check that nothing is kept of but what the cache directory holds.
 pub fn check(
     graph: &Graph,
     folder: &Path,
     extent: Extent,
     sources: &mut Sources,
 ) -> Vec<Diagnostic> {
-    let mut found = vec![];
-    for (index, data) in graph.data.iter().enumerate() {
-        if !matches!(data.format.as_str(), "jsonl" | "json") {
-            continue;
-        }
-        let Some(path) = program::find(folder, &data.path) else {
-            found.push(missing(data, folder));
-            continue;
-        };
-        match rows::read(&path, data, extent, sources) {
-            Ok(rows) => {
-                found.extend(columns::check(data, &rows));
-                found.extend(too_few(graph, index, data, &rows));
-            }
-            Err(diagnostic) => found.push(*diagnostic),
+    Session::new(Scripts::Run).check(graph, folder, extent, sources)
+}
+
+impl Session {
+    /// Knows what the cache directory holds.
+    pub fn new(scripts: Scripts) -> Session {
+        Session::with(Memory::of_user(), scripts)
+    }
+
+    fn with(memory: Memory, scripts: Scripts) -> Session {
+        Session {
+            memory,
+            tables: HashMap::new(),
+            tokenizers: HashMap::new(),
+            scripts,
         }
     }
-    let rewards = graph.rewards.iter();
-    found.extend(rewards.filter_map(|r| unresolvable(r, folder)));
+
+    /// Everything that is wrong with the data, the tokenizers and the rewards of a graph. Texts of data
+    /// files that diagnostics point into are added to `sources`.
+    pub fn check(
+        &mut self,
+        graph: &Graph,
+        folder: &Path,
+        extent: Extent,
+        sources: &mut Sources,
+    ) -> Vec<Diagnostic> {
+        let mut found = vec![];
+        let mut tables = vec![];
+        for (index, data) in graph.data.iter().enumerate() {
+            let table = match self.table(data, folder, extent, sources) {
+                Ok(table) => table,
+                Err(d) => {
+                    found.push(*d);
+                    Table::default()
+                }
+            };
+            if let Some(rows) = &table.rows {
+                found.extend(rule::columns::check(data, rows));
+                found.extend(rule::amount::check(graph, index, data, rows));
+            }
+            tables.push(table);
+        }
+        let stamps: Vec<Stamp> = tables.iter().map(|t| t.stamp.clone()).collect();
+        let all: Vec<Option<Arc<Rows>>> = tables.into_iter().map(|t| t.rows).collect();
+        found.extend(rule::overlap::check(graph, &all));
+        let rewards = graph.rewards.iter();
+        let unresolved: Vec<Option<Diagnostic>> =
+            rewards.map(|r| rule::reward::check(r, folder)).collect();
+        let resolved: Vec<bool> = unresolved.iter().map(Option::is_none).collect();
+        found.extend(unresolved.into_iter().flatten());
+
+        let view = View::of(graph, folder);
+        let mut findings = self.tokens(graph, &view, &all, &stamps, extent);
+        if self.scripts == Scripts::Run {
+            findings.extend(self.gold(graph, &view, &all, &stamps, &resolved, folder));
+        }
+        let mut said = HashSet::new();
+        findings.retain(|f| said.insert((f.code.clone(), f.message.clone())));
+        found.extend(findings.iter().map(|f| f.diagnostic(&view)));
+        allow::silence(found, sources)
+    }
+
+    /// The rows of a data set; none of a source that is not read here, of which the plan says more.
+    fn table(
+        &mut self,
+        data: &Data,
+        folder: &Path,
+        extent: Extent,
+        sources: &mut Sources,
+    ) -> Result<Table, Box<Diagnostic>> {
+        if !rows::FORMATS.contains(&data.format.as_str()) {
+            return Ok(Table::default());
+        }
+        let path = rows::locate(data, folder)?;
+        let stamp = stamp(&path);
+        // Cells of a csv file are read as the program declares them.
+        let columns = data.columns.iter().map(|c| (c.source.clone(), c.elem));
+        let known = (path, data.format.clone(), columns.collect(), extent);
+        if let Some((at, rows)) = self.tables.get(&known)
+            && *at == stamp
+        {
+            let rows = Some(rows.clone());
+            return Ok(Table { rows, stamp });
+        }
+        let rows = rows::read(data, &known.0, extent).map_err(|u| u.drawn(data, sources))?;
+        let rows = Arc::new(rows);
+        self.tables.insert(known, (stamp.clone(), rows.clone()));
+        let rows = Some(rows);
+        Ok(Table { rows, stamp })
+    }
+
+    /// The rules that need a tokenizer, remembered under everything they look at.
+    fn tokens(
+        &mut self,
+        graph: &Graph,
+        view: &View,
+        rows: &[Option<Arc<Rows>>],
+        data: &[Stamp],
+        extent: Extent,
+    ) -> Vec<Finding> {
+        let folders: BTreeSet<&PathBuf> = view
+            .calls
+            .iter()
+            .filter_map(|c| c.folder.as_ref())
+            .chain(view.readers.iter().map(|r| &r.folder))
+            .collect();
+        if folders.is_empty() {
+            return vec![];
+        }
+        let parts: Vec<(&PathBuf, Vec<Stamp>)> =
+            folders.into_iter().map(|f| (f, tokenizer(f))).collect();
+        let paths: Vec<&str> = graph.data.iter().map(|d| d.path.as_str()).collect();
+        let formats: Vec<&str> = graph.data.iter().map(|d| d.format.as_str()).collect();
+        let all = extent == Extent::All;
+        let looked_at = (
+            "tokens",
+            (&view.calls, &view.readers),
+            (&parts, &paths, &formats, data),
+            all,
+        );
+        let Some(key) = memory::key(&looked_at) else {
+            return vec![];
+        };
+        let tokenizers = &mut self.tokenizers;
+        self.memory.recall(&key, || {
+            let mut load = |folder: &PathBuf| {
+                let stamps = tokenizer(folder);
+                let entry = tokenizers.entry(stamps);
+                entry
+                    .or_insert_with(|| Tokens::load(folder).map(Arc::new))
+                    .clone()
+            };
+            look(view, rows, &paths, &mut load)
+        })
+    }
+
+    /// The rule that runs rewards.
+    fn gold(
+        &mut self,
+        graph: &Graph,
+        view: &View,
+        rows: &[Option<Arc<Rows>>],
+        data: &[Stamp],
+        resolved: &[bool],
+        folder: &Path,
+    ) -> Vec<Finding> {
+        let python = launch::python();
+        let mut found = vec![];
+        for scoring in &view.scorings {
+            let index = scoring.reward.0 as usize;
+            if resolved.get(index) != Some(&true) {
+                continue;
+            }
+            let reward = &graph.rewards[index];
+            let RewardSource::Python { file, function, .. } = &reward.source else {
+                continue;
+            };
+            let script = files::find(folder, file).and_then(|p| stamp(&p));
+            let looked_at = (
+                ("gold", &reward.name, &reward.params, reward.result),
+                (file, function, script, reward.timeout, &python),
+                (&view.calls, scoring, index, data),
+            );
+            let Some(key) = memory::key(&looked_at) else {
+                continue;
+            };
+            found.extend(self.memory.recall(&key, || {
+                let found = rule::gold::check(view, scoring, reward, rows, folder, &python);
+                found.into_iter().collect()
+            }));
+        }
+        found
+    }
+}
+
+/// Every rule that needs a tokenizer.
+fn look(
+    view: &View,
+    rows: &[Option<Arc<Rows>>],
+    paths: &[&str],
+    load: &mut dyn FnMut(&PathBuf) -> Loaded,
+) -> Vec<Finding> {
+    let mut found = vec![];
+    let mut loaded: Vec<Option<Arc<Tokens>>> = vec![];
+    for (index, call) in view.calls.iter().enumerate() {
+        let tokens = call.folder.as_ref().map(&mut *load);
+        loaded.push(match tokens {
+            Some(Ok(tokens)) => Some(tokens),
+            Some(Err(d)) => {
+                found.push(Finding::told(*d, Place::Call(index)));
+                None
+            }
+            None => None,
+        });
+    }
+    let mut cases = vec![];
+    for (index, (call, tokens)) in view.calls.iter().zip(&loaded).enumerate() {
+        let (Some(tokens), Some(folder)) = (tokens, &call.folder) else {
+            continue;
+        };
+        let recipes = [&call.prompt, &call.response];
+        let data = recipes
+            .into_iter()
+            .flatten()
+            .find_map(|recipe| recipe.data());
+        let data = data.and_then(|i| Some((paths[i], rows[i].as_deref()?)));
+        cases.push(Case::new(index, call, tokens, folder, data));
+    }
+    for case in &cases {
+        found.extend(rule::template::check(case));
+        found.extend(rule::length::check(case));
+        found.extend(rule::special::check(case));
+    }
+    rule::length::pairs(&cases, &mut found);
+    for (index, reader) in view.readers.iter().enumerate() {
+        let makers = &loaded[reader.call];
+        if let (Ok(own), Some(makers)) = (load(&reader.folder), makers) {
+            found.extend(rule::vocabulary::check(view, index, &own, makers));
+        }
+    }
     found
 }
 
-/// D312: the script of a reward is not there. What is in it, only Python knows.
-fn unresolvable(reward: &Reward, folder: &Path) -> Option<Diagnostic> {
-    let RewardSource::Python { file, span, .. } = &reward.source else {
-        return None;
-    };
-    if program::find(folder, file).is_some() {
-        return None;
-    }
-    let d = Diagnostic::error("D312", *span, format!("there is no file `{file}`"));
-    Some(elsewhere(d, file, folder))
-}
-
-fn missing(data: &Data, folder: &Path) -> Diagnostic {
-    let d = Diagnostic::error("", data.path_span, format!("no file `{}`", data.path));
-    elsewhere(d, &data.path, folder)
-}
-
-/// Offers the nearest name, or says where the file was looked for.
-fn elsewhere(d: Diagnostic, path: &str, folder: &Path) -> Diagnostic {
-    match program::nearest(&program::within(folder, path)) {
-        Some(near) => d.help(format!("a similar name is there: `{}`", near.display())),
-        None => d.help(format!(
-            "looked in the program's folder (`{}`) and in the working directory",
-            folder.display()
-        )),
-    }
-}
-
-/// D314: the file, read whole, has fewer rows than one iteration takes.
-fn too_few(graph: &Graph, index: usize, data: &Data, rows: &rows::Rows) -> Option<Diagnostic> {
-    if rows.rows.is_empty() {
-        let message = format!("`{}` has no rows", data.path);
-        return Some(
-            Diagnostic::error("D314", data.path_span, message)
-                .help("write one JSON object a line, with the declared columns"),
-        );
-    }
-    if !rows.complete {
-        return None;
-    }
-    let batch = graph.dag.order().find_map(|id| {
-        let node = graph.dag.node(id);
-        match &node.kind {
-            NodeKind::Load { data, axis, .. } if data.0 as usize == index => {
-                match graph.axis(*axis).size {
-                    AxisSize::Fixed(n) => Some((n, node.span)),
-                    _ => None,
-                }
-            }
-            _ => None,
-        }
-    });
-    let (batch, span) = batch?;
-    let count = rows.rows.len();
-    (count < batch).then(|| {
-        let message = format!("{count} rows cannot fill one batch of {batch}");
-        Diagnostic::error("D314", data.path_span, message)
-            .label(span, format!("takes {batch} rows at a time"))
-            .help(format!("add rows, or take at most {count} at a time"))
-    })
+fn tokenizer(folder: &Path) -> Vec<Stamp> {
+    TOKENIZER.iter().map(|f| stamp(&folder.join(f))).collect()
 }

@@ -22,10 +22,16 @@ pub fn root() -> Option<PathBuf> {
 
 /// A complete snapshot of the model's main branch.
 pub fn find(root: &Path, name: &Name) -> Option<PathBuf> {
+    let snapshot = snapshot(root, name)?;
+    directory::missing(&snapshot).is_empty().then_some(snapshot)
+}
+
+/// The snapshot of the model's main branch, with what is there of it.
+pub fn snapshot(root: &Path, name: &Name) -> Option<PathBuf> {
     let model = root.join(name.folder());
     let revision = std::fs::read_to_string(model.join("refs/main")).ok()?;
     let snapshot = model.join("snapshots").join(revision.trim());
-    directory::missing(&snapshot).is_empty().then_some(snapshot)
+    snapshot.is_dir().then_some(snapshot)
 }
 
 #[cfg(test)]

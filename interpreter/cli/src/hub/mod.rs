@@ -4,6 +4,7 @@
 mod cache;
 mod directory;
 mod download;
+mod local;
 mod package;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +13,8 @@ use rlhf_lang::diag::Diagnostic;
 use rlhf_lang::source::Span;
 
 use crate::program;
+
+pub use local::local;
 
 /// The model that the set-up can make without a hub.
 pub const PACKAGED: &str = "HuggingFaceTB/SmolLM2-135M-Instruct";

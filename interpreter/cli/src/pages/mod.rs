@@ -2,11 +2,20 @@
 //! own.
 
 const PAGES: &[(&str, &str)] = &[
+    ("D300", include_str!("d300.md")),
     ("D301", include_str!("d301.md")),
     ("D302", include_str!("d302.md")),
     ("D303", include_str!("d303.md")),
+    ("D304", include_str!("d304.md")),
+    ("D305", include_str!("d305.md")),
+    ("D306", include_str!("d306.md")),
+    ("D307", include_str!("d307.md")),
+    ("D308", include_str!("d308.md")),
+    ("D309", include_str!("d309.md")),
     ("D310", include_str!("d310.md")),
+    ("D311", include_str!("d311.md")),
     ("D312", include_str!("d312.md")),
+    ("D313", include_str!("d313.md")),
     ("D314", include_str!("d314.md")),
     ("E090", include_str!("e090.md")),
     ("M119", include_str!("m119.md")),

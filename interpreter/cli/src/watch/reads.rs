@@ -9,8 +9,9 @@ use rlhf_lang::graph::{ModelKind, RewardSource};
 use crate::program::{self, Program};
 
 /// What is read of a checkpoint's directory besides its weights.
-const CHECKPOINT: [&str; 6] = [
+const CHECKPOINT: [&str; 7] = [
     "chat_template.jinja",
+    "chat_template.json",
     "config.json",
     "generation_config.json",
     "special_tokens_map.json",

@@ -35,6 +35,11 @@ const ROWS: &str = "{\"question\": \"1 + 1 =\", \"answer\": \"2\"}\n\
 const CONFIG: &str = r#"{"architectures": ["LlamaForCausalLM"], "hidden_size": 64,
     "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 128, "vocab_size": 1000}"#;
 
+/// The smallest tokenizer: it knows one word.
+const TOKENIZER: &str = r#"{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
+    "normalizer": null, "pre_tokenizer": null, "post_processor": null, "decoder": null,
+    "model": {"type": "WordLevel", "vocab": {"?": 0}, "unk_token": "?"}}"#;
+
 /// A folder that goes away with the value.
 pub struct Scene {
     folder: tempfile::TempDir,
@@ -56,7 +61,7 @@ impl Scene {
         scene.write("sums.rlhf", PROGRAM);
         scene.write("sums.jsonl", ROWS);
         scene.write("model/config.json", CONFIG);
-        scene.write("model/tokenizer.json", "{}");
+        scene.write("model/tokenizer.json", TOKENIZER);
         scene.write("model/model.safetensors", "");
         // The launcher looks for the library; the script does not need it.
         scene.write("torch/lib/libtorch_cpu.so", "");
@@ -94,6 +99,7 @@ impl Scene {
             .current_dir(self.folder.path())
             .env("RLHF_RANK", self.path("rank.sh"))
             .env("LIBTORCH", self.path("torch"))
+            .env("RLHF_CACHE", self.path("cache"))
             .env("HF_HUB_CACHE", self.path("hub"))
             .env("HF_HUB_OFFLINE", "1")
             .env_remove("RLHF_ROOT")

@@ -1,5 +1,7 @@
 //! Which rows a batch takes: a new order for every epoch, fixed by the seed.
 
+use rlhf_text::rows::count as count_of;
+
 use crate::fault::{Fault, Result};
 
 /// Full batches in one epoch. The rows left over are not used in that epoch; the next one's order
@@ -22,7 +24,7 @@ pub fn batch_rows(
     if count == 0 {
         return Err(Fault::code(
             "D314",
-            format!("{rows} rows cannot fill one batch of {batch}"),
+            format!("{} cannot fill one batch of {batch}", count_of(rows)),
         )
         .help(format!("a batch of at most {rows}, or more rows")));
     }

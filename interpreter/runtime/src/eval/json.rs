@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rlhf_lang::graph::{AxisId, AxisSize, Elem, Graph, ValueId};
+use rlhf_text::Message;
 use serde_json::{Number, Value as Json};
 
 use crate::expr::Env;
 use crate::fault::{Fault, Result};
-use crate::text::Message;
 use crate::value::{Data, Shapes, Value, dims, numel, ragged_of, storage, to_bools, to_f64s};
 
 /// Values and the lengths of their axes. Lists of one axis must have one length in all inputs; along a

@@ -10,6 +10,7 @@ use super::context::Context;
 use super::pass::{Pass, missing};
 use crate::expr::{self, Env};
 use crate::fault::{Fault, Result};
+use crate::reward;
 use crate::value::Value;
 
 impl Context<'_> {
@@ -103,7 +104,7 @@ impl Context<'_> {
                     .map(|a| expr::eval(graph, *a, &pass.env))
                     .collect::<Result<Vec<_>>>()?;
                 let pool = &self.rewards[reward.0 as usize];
-                let (scores, warning) = pool.score_values(&args, &axes, &pass.env.shapes)?;
+                let (scores, warning) = reward::score(pool, &args, &axes, &pass.env.shapes)?;
                 if let Some(diagnostic) = warning {
                     self.warn(
                         Fault {

@@ -9,16 +9,16 @@ use rlhf_kernels::parallel;
 use rlhf_lang::diag::Level;
 use rlhf_lang::graph::{self, Dtype, ExprRef, Graph, ModelKind, NodeKind, Op};
 use rlhf_plan::launch::{Event, Job};
+use rlhf_text::Tokens;
+use rlhf_text::reward::{self, Pool, Python};
+use rlhf_text::rows::{self, Table};
 
 use super::Emit;
 use super::pass::Pass;
 use super::record::Record;
 use super::schedule::{iterations, step_load};
-use crate::data::{self, Table};
 use crate::fault::{Fault, Result};
 use crate::model::{self, AdamW, Config, Model};
-use crate::reward::{Pool, Python};
-use crate::text::Tokens;
 
 /// The state of a run.
 pub struct Context<'a> {
@@ -61,18 +61,19 @@ impl<'a> Context<'a> {
         let tables = graph
             .data
             .iter()
-            .map(|d| data::load(d, base))
-            .collect::<Result<Vec<_>>>()?;
+            .map(|d| rows::load(d, base))
+            .collect::<rlhf_text::Result<Vec<_>>>()?;
         let log = Some(Path::new(&job.out).join("rewards.log"));
         let python = Python {
             executable: PathBuf::from(&job.python),
             log,
+            start: reward::START,
         };
         let rewards = graph
             .rewards
             .iter()
             .map(|r| Pool::start(r, base, &python))
-            .collect::<Result<Vec<_>>>()?;
+            .collect::<rlhf_text::Result<Vec<_>>>()?;
         let scheduled = step_load(graph).map_or(0, |(table, batch)| {
             iterations(graph.schedule, tables[table].rows(), batch)
         });
@@ -303,7 +304,7 @@ fn tokenizers(job: &Job) -> Result<Vec<Arc<Tokens>>> {
     for (model, dir) in job.graph.models.iter().zip(&job.checkpoints) {
         let dir = PathBuf::from(dir);
         if !loaded.contains_key(&dir) {
-            let tokens = Tokens::load(&dir).map_err(|f| f.at(model.span))?;
+            let tokens = Tokens::load(&dir).map_err(|d| Fault::from(d).at(model.span))?;
             loaded.insert(dir.clone(), Arc::new(tokens));
         }
         all.push(loaded[&dir].clone());

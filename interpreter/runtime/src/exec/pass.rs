@@ -6,10 +6,11 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use rlhf_lang::graph::{AxisId, Forward, Graph, Metric, RolloutId, Train, ValueId};
 use rlhf_plan::launch::Report;
+use rlhf_text::rows::Table;
 use tch::Tensor;
 
 use crate::batch::Rows;
-use crate::data::Table;
+use crate::data;
 use crate::expr::{self, Env};
 use crate::fault::{Fault, Result};
 
@@ -60,7 +61,7 @@ impl Pass {
         for (column, value) in columns {
             self.env
                 .values
-                .insert(*value, table.value(*column, axis, &self.rows)?);
+                .insert(*value, data::value(table, *column, axis, &self.rows)?);
         }
         Ok(())
     }

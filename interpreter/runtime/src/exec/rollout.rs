@@ -9,6 +9,7 @@ use rlhf_lang::graph::{
     ValueId,
 };
 use rlhf_plan::launch::Event;
+use rlhf_text::Message;
 use tch::Tensor;
 
 use super::context::Context;
@@ -17,7 +18,6 @@ use crate::batch::Rows;
 use crate::expr;
 use crate::fault::{Fault, Result};
 use crate::generate::{self, Ending, Request, SampleKey};
-use crate::text::Message;
 use crate::value::{Data, Value};
 
 impl Context<'_> {
@@ -35,7 +35,7 @@ impl Context<'_> {
         let texts: Vec<Vec<u32>> = match &value.data {
             Data::Chat(chats) => chats
                 .iter()
-                .map(|c| tokens.chat(c))
+                .map(|c| Ok(tokens.chat(c)?))
                 .collect::<Result<_>>()?,
             Data::Text(texts) => texts
                 .iter()
@@ -47,14 +47,14 @@ impl Context<'_> {
                             pass.rows.get(i).unwrap_or(&i) + 1
                         ))
                     })?;
-                    if chat {
+                    Ok(if chat {
                         tokens.chat(&[Message {
                             role: "user".into(),
                             content: text.into(),
-                        }])
+                        }])?
                     } else {
-                        tokens.encode(text, true)
-                    }
+                        tokens.encode(text, true)?
+                    })
                 })
                 .collect::<Result<_>>()?,
             other => {

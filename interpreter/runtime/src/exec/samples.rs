@@ -52,7 +52,7 @@ impl Context<'_> {
             Data::Chat(chats) => chats
                 .iter()
                 .map(|chat| {
-                    let message = |m: &crate::text::Message| serde_json::json!({ "role": m.role, "content": m.content });
+                    let message = |m: &rlhf_text::Message| serde_json::json!({ "role": m.role, "content": m.content });
                     chat.iter().map(message).collect()
                 })
                 .collect(),

@@ -10,10 +10,10 @@ mod shapes;
 use std::sync::Arc;
 
 use rlhf_lang::graph::AxisId;
+use rlhf_text::Message;
 use tch::{Kind, Tensor};
 
 use crate::fault::{Fault, Result};
-use crate::text::Message;
 
 pub use layout::{align, numel, storage};
 pub(crate) use layout::{align_tensor, dims, ragged_of};

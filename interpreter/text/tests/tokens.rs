@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rlhf_runtime::text::{Message, Tokens};
+use rlhf_text::{Message, Tokens, Turn};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -31,6 +31,8 @@ struct Case {
     messages: Vec<Message>,
     text: String,
     ids: Vec<u32>,
+    /// Without the generation prompt.
+    closed: String,
 }
 
 fn fixture() -> Fixture {
@@ -87,8 +89,13 @@ fn templates_give_the_text_and_ids_of_transformers() {
         std::fs::write(dir.path().join("chat_template.jinja"), &chats.template).unwrap();
         let tokens = Tokens::load(dir.path()).unwrap();
         for case in chats.cases {
-            assert_eq!(tokens.render(&case.messages).unwrap(), case.text);
+            assert_eq!(
+                tokens.render(&case.messages, Turn::Open).unwrap(),
+                case.text
+            );
             assert_eq!(tokens.chat(&case.messages).unwrap(), case.ids);
+            let closed = tokens.render(&case.messages, Turn::Closed).unwrap();
+            assert_eq!(closed, case.closed);
         }
     }
 }
@@ -108,7 +115,7 @@ fn a_template_in_the_configuration_is_found_alone_or_among_named_ones() {
         });
         std::fs::write(dir.path().join("tokenizer_config.json"), config.to_string()).unwrap();
         let tokens = Tokens::load(dir.path()).unwrap();
-        assert_eq!(tokens.render(&hello()).unwrap(), "<|end|>Hello");
+        assert_eq!(tokens.render(&hello(), Turn::Open).unwrap(), "<|end|>Hello");
     }
 }
 
@@ -126,10 +133,10 @@ fn a_checkpoint_without_a_template_says_so() {
     let tokens = Tokens::load(&small()).unwrap();
     assert!(!tokens.has_template());
     let fault = tokens.chat(&hello()).unwrap_err();
-    assert_eq!(fault.diagnostic.code, "D310");
-    assert!(fault.diagnostic.help.is_some());
+    assert_eq!(fault.code, "D310");
+    assert!(fault.help.is_some());
     assert_eq!(
-        fault.to_string(),
+        fault.message,
         "`chat(…)` needs a chat template and this checkpoint has none"
     );
 }
@@ -141,11 +148,11 @@ fn a_template_that_refuses_or_does_not_parse_says_why() {
     write("a\n{{ raise_exception('system first') }}");
     let tokens = Tokens::load(dir.path()).unwrap();
     assert_eq!(
-        tokens.chat(&hello()).unwrap_err().to_string(),
+        tokens.chat(&hello()).unwrap_err().message,
         "the chat template refused this conversation: system first (line 2 of the template)"
     );
     write("{% for m in messages %}");
-    let fault = Tokens::load(dir.path()).unwrap_err().to_string();
+    let fault = Tokens::load(dir.path()).unwrap_err().message;
     assert!(
         fault.starts_with("the chat template does not parse: "),
         "{fault}"
@@ -156,11 +163,11 @@ fn a_template_that_refuses_or_does_not_parse_says_why() {
 fn a_missing_or_broken_tokenizer_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let fault = Tokens::load(dir.path()).unwrap_err();
-    assert!(fault.to_string().ends_with("has no tokenizer.json"));
-    assert!(fault.diagnostic.help.is_some());
+    assert!(fault.message.ends_with("has no tokenizer.json"));
+    assert!(fault.help.is_some());
     std::fs::write(dir.path().join("tokenizer.json"), "{").unwrap();
     let fault = Tokens::load(dir.path()).unwrap_err();
-    assert!(fault.to_string().contains("cannot be read"));
+    assert!(fault.message.contains("cannot be read"));
 }
 
 #[test]
@@ -174,8 +181,13 @@ fn smollm2_equals_transformers() {
     };
     let tokens = Tokens::load(Path::new(&dir)).unwrap();
     for case in cases {
-        assert_eq!(tokens.render(&case.messages).unwrap(), case.text);
+        assert_eq!(
+            tokens.render(&case.messages, Turn::Open).unwrap(),
+            case.text
+        );
         assert_eq!(tokens.chat(&case.messages).unwrap(), case.ids);
+        let closed = tokens.render(&case.messages, Turn::Closed).unwrap();
+        assert_eq!(closed, case.closed);
     }
     assert_eq!(tokens.eos(), [2]);
     assert_eq!(tokens.vocab(), 49_152);

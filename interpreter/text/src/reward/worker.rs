@@ -18,9 +18,6 @@ const DRIVER: &str = include_str!("driver.py");
 /// Lines of the user's output kept for the report of a crash.
 const TAIL: usize = 20;
 
-/// Importing the user's file may load models; past this it hangs.
-const START: Duration = Duration::from_secs(300);
-
 /// What a worker runs.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
@@ -31,6 +28,8 @@ pub(super) struct Target {
     pub result: &'static str,
     /// Where the user's output goes; nowhere without it.
     pub log: Option<PathBuf>,
+    /// How long the import may take.
+    pub start: Duration,
 }
 
 /// Why a call has no result.
@@ -106,7 +105,7 @@ impl Worker {
             replies,
             tail,
         };
-        match worker.receive(Some(START)) {
+        match worker.receive(Some(target.start)) {
             Err(failure)
             | Ok(Reply {
                 error: Some(failure),

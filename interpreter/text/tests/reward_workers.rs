@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rlhf_lang::diag::Level;
-use rlhf_lang::graph::{AxisId, Elem, Reward, RewardSource};
+use rlhf_lang::graph::{Elem, Reward, RewardSource};
 use rlhf_lang::source::Span;
-use rlhf_runtime::fault::Result;
-use rlhf_runtime::reward::{Pool, Python};
-use rlhf_runtime::value::{Shapes, Value};
+use rlhf_text::Result;
+use rlhf_text::reward::{Pool, Python, START};
 use serde_json::{Value as Json, json};
 
 struct Setup {
@@ -48,6 +47,7 @@ impl Setup {
         let python = Python {
             executable: python(),
             log: Some(self.dir.path().join("log")),
+            start: START,
         };
         Pool::start(&self.reward, self.dir.path(), &python)
     }
@@ -80,25 +80,6 @@ fn results_come_in_the_order_of_the_calls_whatever_the_code_prints_or_reads() {
 }
 
 #[test]
-fn arguments_are_broadcast_to_the_axes_of_the_result() {
-    let mut setup = Setup::new("def score(r, a):\n    return r == a and a is not None\n");
-    setup.reward.result = Elem::Bool;
-    let (b, g) = (AxisId(0), AxisId(1));
-    let mut shapes = Shapes::new();
-    shapes.set(b, 2);
-    shapes.set(g, 2);
-    let text = |t: &str| Some(t.into());
-    let response = Value::from_text(vec![b, g], vec![text("1"), text("2"), text("2"), None]);
-    let answer = Value::from_text(vec![b], vec![text("1"), text("2")]);
-    let pool = setup.pool().unwrap();
-    let (value, warning) = pool
-        .score_values(&[response, answer], &[b, g], &shapes)
-        .unwrap();
-    assert_eq!(value.numbers().unwrap(), [1.0, 0.0, 1.0, 0.0]);
-    assert_eq!(warning, None);
-}
-
-#[test]
 fn a_call_that_raises_stops_the_run_with_its_line_and_traceback() {
     let setup =
         Setup::new("def half(n):\n    return 1 / n\n\ndef score(x):\n    return half(len(x))\n");
@@ -108,10 +89,10 @@ fn a_call_that_raises_stops_the_run_with_its_line_and_traceback() {
         .score(&calls(&["ab", ""]))
         .unwrap_err();
     assert_eq!(
-        fault.to_string(),
+        fault.message,
         "`exact` failed: line 2, ZeroDivisionError: division by zero"
     );
-    let help = fault.diagnostic.help.unwrap();
+    let help = fault.help.unwrap();
     assert!(help.contains("return half(len(x))"), "{help}");
     assert!(help.contains("`otherwise: 0`"), "{help}");
     assert!(!help.contains("<string>"), "{help}");
@@ -183,7 +164,7 @@ fn each_way_to_fail_is_told_apart() {
         let mut setup = Setup::new(&format!("def score(x):\n    {body}\n"));
         setup.reward.workers = Some(1);
         let fault = setup.pool().unwrap().score(&calls(&["a"])).unwrap_err();
-        assert_eq!(fault.to_string(), format!("`exact` failed: {expected}"));
+        assert_eq!(fault.message, format!("`exact` failed: {expected}"));
     }
 }
 
@@ -239,9 +220,9 @@ fn a_hanging_call_ends_at_its_timeout() {
 fn a_missing_function_is_named_with_the_nearest_one() {
     let setup = Setup::new("def scores(x):\n    return 1\n");
     let fault = setup.pool().err().unwrap();
-    assert_eq!(fault.diagnostic.code, "D312");
-    assert_eq!(fault.to_string(), "`rules.py` has no function `score`");
-    assert_eq!(fault.diagnostic.help.unwrap(), "a similar one: `scores`");
+    assert_eq!(fault.code, "D312");
+    assert_eq!(fault.message, "`rules.py` has no function `score`");
+    assert_eq!(fault.help.unwrap(), "a similar one: `scores`");
 }
 
 #[test]
@@ -249,19 +230,19 @@ fn a_file_that_is_missing_or_cannot_be_imported_says_why() {
     let mut setup = Setup::new("x = 1\nimport no_such_module\n");
     let fault = setup.pool().err().unwrap();
     assert_eq!(
-        fault.to_string(),
+        fault.message,
         "`rules.py` cannot be imported: line 2, ModuleNotFoundError: No module named 'no_such_module'"
     );
     setup = Setup::new("def score(x):\n    return (\n");
-    let fault = setup.pool().err().unwrap().to_string();
+    let fault = setup.pool().err().unwrap().message;
     assert!(
         fault.starts_with("`rules.py` cannot be imported: line 2, SyntaxError: "),
         "{fault}"
     );
     std::fs::remove_file(setup.dir.path().join("rules.py")).unwrap();
     let fault = setup.pool().err().unwrap();
-    assert_eq!(fault.diagnostic.code, "D312");
-    assert_eq!(fault.to_string(), "there is no file `rules.py`");
+    assert_eq!(fault.code, "D312");
+    assert_eq!(fault.message, "there is no file `rules.py`");
 }
 
 #[test]
@@ -270,13 +251,14 @@ fn a_python_that_cannot_be_started_is_named() {
     let python = Python {
         executable: "no-such-python".into(),
         log: None,
+        start: START,
     };
     let fault = Pool::start(&setup.reward, setup.dir.path(), &python)
         .err()
         .unwrap();
     assert!(
         fault
-            .to_string()
+            .message
             .starts_with("`no-such-python` cannot be started: ")
     );
 }

@@ -9,13 +9,14 @@ use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter};
 use serde_json::{Map, Value as Json};
 
-use super::{Message, clock};
-use crate::fault::{Fault, Result};
+use super::{Message, Turn, clock};
+use crate::{Result, failure};
 
 /// A compiled template.
 #[derive(Debug)]
 pub(super) struct Template {
     environment: Environment<'static>,
+    text: String,
 }
 
 /// The template's text: `chat_template.jinja`, `chat_template.json`, or the tokenizer's configuration,
@@ -24,7 +25,7 @@ pub(super) fn source(dir: &Path, config: &Map<String, Json>) -> Result<Option<St
     let file = dir.join("chat_template.jinja");
     if file.is_file() {
         let text = std::fs::read_to_string(&file)
-            .map_err(|e| Fault::new(format!("`{}` cannot be read: {e}", file.display())))?;
+            .map_err(|e| failure(format!("`{}` cannot be read: {e}", file.display())))?;
         return Ok(Some(text));
     }
     let separate = super::object(&dir.join("chat_template.json"))?;
@@ -62,16 +63,23 @@ impl Template {
         for (name, token) in special {
             environment.add_global(name.clone(), Value::from_serialize(token));
         }
-        let bad = |e: Error| Fault::new(format!("the chat template does not parse: {}", line(&e)));
+        let bad = |e: Error| failure(format!("the chat template does not parse: {}", line(&e)));
         environment
             .add_template_owned("chat", without_generation_marks(&source))
             .map_err(bad)?;
-        Ok(Template { environment })
+        Ok(Template {
+            environment,
+            text: source,
+        })
     }
 
-    pub(super) fn render(&self, messages: &[Message]) -> Result<String> {
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn render(&self, messages: &[Message], turn: Turn) -> Result<String> {
         let bad = |e: Error| {
-            Fault::new(format!(
+            failure(format!(
                 "the chat template refused this conversation: {}",
                 line(&e)
             ))
@@ -82,7 +90,7 @@ impl Template {
                 messages,
                 tools => Value::from(()),
                 documents => Value::from(()),
-                add_generation_prompt => true,
+                add_generation_prompt => turn == Turn::Open,
             })
             .map_err(bad)
     }

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rlhf_lang::diag::Diagnostic;
-use rlhf_lang::graph::{AxisId, Elem, Reward, RewardSource};
-use serde_json::{Value as Json, json};
+use rlhf_lang::graph::{Elem, Reward, RewardSource};
+use rlhf_lang::source::Span;
+use serde_json::Value as Json;
 
-use crate::data::{locate, nearest};
-use crate::fault::{Fault, Result};
-use crate::value::{Data, Shapes, Value, align, to_bools, to_f64s};
+use crate::files::{alike, elsewhere, find};
+use crate::{Result, failure};
 use worker::{Failure, Target, Unready, Worker};
 
 /// Where Python is and where its output goes.
@@ -24,7 +24,15 @@ pub struct Python {
     pub executable: PathBuf,
     /// A file to which everything the user's code prints is appended.
     pub log: Option<PathBuf>,
+    /// How long importing the user's file may take.
+    pub start: Duration,
 }
+
+/// Importing a file may load models; past this it hangs.
+pub const START: Duration = Duration::from_secs(300);
+
+/// So many names of a file are listed.
+const LISTED: usize = 12;
 
 /// Worker processes for one reward.
 pub struct Pool {
@@ -54,16 +62,12 @@ impl Pool {
             span,
         } = &reward.source
         else {
-            return Err(not_python(reward));
+            return Err(Box::new(not_python(reward)));
         };
-        let found = locate(file, base).and_then(|p| p.canonicalize().ok());
+        let found = find(base, file).and_then(|p| p.canonicalize().ok());
         let path = found.ok_or_else(|| {
-            Fault::code("D312", format!("there is no file `{file}`"))
-                .at(*span)
-                .help(format!(
-                    "a path is relative to the program's folder, `{}`, or to the working directory",
-                    base.display()
-                ))
+            let message = format!("there is no file `{file}`");
+            Diagnostic::error("D312", *span, message).help(elsewhere(base, file))
         })?;
         let target = Target {
             python: python.executable.clone(),
@@ -75,6 +79,7 @@ impl Pool {
                 _ => "float",
             },
             log: python.log.clone(),
+            start: python.start,
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let count = reward.workers.unwrap_or(cores.min(4)).max(1);
@@ -98,37 +103,15 @@ impl Pool {
                 .collect();
             starts.into_iter().try_for_each(|start| match start.join() {
                 Ok(result) => result,
-                Err(_) => Err(Fault::new("a thread that starts a reward worker panicked")),
+                Err(_) => Err(failure("a thread that starts a reward worker panicked")),
             })
         })?;
         Ok(pool)
     }
 
-    /// Calls the function once for each element of the arguments, all broadcast to `axes`.
-    pub fn score_values(
-        &self,
-        args: &[Value],
-        axes: &[AxisId],
-        shapes: &Shapes,
-    ) -> Result<(Value, Option<Diagnostic>)> {
-        let columns = args
-            .iter()
-            .zip(&self.reward.params)
-            .map(|(arg, (_, elem))| cells(&align(arg, axes, shapes)?, *elem))
-            .collect::<Result<Vec<_>>>()?;
-        let count = crate::value::numel(axes, shapes)?;
-        let calls: Vec<Vec<Json>> = (0..count)
-            .map(|i| columns.iter().map(|column| column[i].clone()).collect())
-            .collect();
-        let scored = self.score(&calls)?;
-        let value = match self.reward.result {
-            Elem::Bool => {
-                let flags: Vec<bool> = scored.values.iter().map(|x| *x != 0.0).collect();
-                Value::from_bool(axes.to_vec(), &flags, shapes)?
-            }
-            _ => Value::from_f64(axes.to_vec(), &scored.values, shapes)?,
-        };
-        Ok((value, scored.warning))
+    /// As the program declares it.
+    pub fn reward(&self) -> &Reward {
+        &self.reward
     }
 
     /// Calls the function once for each list of arguments. The workers share the calls; a call that
@@ -148,7 +131,7 @@ impl Pool {
                 .into_iter()
                 .map(|t| match t.join() {
                     Ok(share) => share,
-                    Err(_) => Err(Fault::new("a thread that calls a reward panicked")),
+                    Err(_) => Err(failure("a thread that calls a reward panicked")),
                 })
                 .collect::<Result<Vec<_>>>()
         })?;
@@ -210,52 +193,44 @@ impl Pool {
         Worker::start(&self.target).map_err(|unready| self.unready(unready))
     }
 
-    fn unready(&self, unready: Unready) -> Fault {
+    fn unready(&self, unready: Unready) -> Box<Diagnostic> {
         let RewardSource::Python {
             file,
             function,
             span,
         } = &self.reward.source
         else {
-            return not_python(&self.reward);
+            return Box::new(not_python(&self.reward));
         };
-        let fault = match unready {
-            Unready::NoPython(e) => Fault::new(format!(
-                "`{}` cannot be started: {e}",
-                self.target.python.display()
-            ))
-            .help("rewards written in Python need a Python 3"),
-            Unready::Import(failure) => Fault::code(
-                "D312",
-                format!("`{file}` cannot be imported: {}", place(&failure)),
-            )
-            .help(trace(&failure)),
-            Unready::Missing(names) => {
-                let fault = Fault::code("D312", format!("`{file}` has no function `{function}`"));
-                let near = nearest(function, names.iter().map(String::as_str));
-                match (near, names.is_empty()) {
-                    (Some(near), _) => fault.help(format!("a similar one: `{near}`")),
-                    (None, true) => fault.help("it defines no functions"),
-                    (None, false) => fault.help(format!("it defines: {}", names.join(", "))),
-                }
+        Box::new(match unready {
+            Unready::NoPython(e) => {
+                let python = self.target.python.display();
+                let message = format!("`{python}` cannot be started: {e}");
+                Diagnostic::error("", *span, message)
+                    .help("rewards written in Python need a Python 3")
             }
-        };
-        fault.at(*span)
+            Unready::Import(failure) => {
+                let message = format!("`{file}` cannot be imported: {}", place(&failure));
+                Diagnostic::error("D312", *span, message).help(trace(&failure))
+            }
+            Unready::Missing(names) => {
+                let names = names.iter().map(String::as_str);
+                no_function(file, function, names, *span)
+            }
+        })
     }
 
-    fn fatal(&self, failure: &Failure) -> Fault {
+    fn fatal(&self, failure: &Failure) -> Box<Diagnostic> {
         let help = match trace(failure) {
             trace if trace.is_empty() => String::new(),
             trace => format!("{trace}\n"),
         };
-        Fault::code(
-            "R403",
-            format!("`{}` failed: {}", self.reward.name, place(failure)),
+        let message = format!("`{}` failed: {}", self.reward.name, place(failure));
+        Box::new(
+            Diagnostic::error("R403", self.reward.span, message).help(format!(
+                "{help}`otherwise: 0` would give such a call a value and let the run go on"
+            )),
         )
-        .at(self.reward.span)
-        .help(format!(
-            "{help}`otherwise: 0` would give such a call a value and let the run go on"
-        ))
     }
 
     fn warning(&self, first: &Failure, failed: usize, calls: usize, value: f64) -> Diagnostic {
@@ -287,28 +262,27 @@ fn trace(failure: &Failure) -> String {
     lines[lines.len().saturating_sub(8)..].join("\n")
 }
 
-/// The elements of an argument as JSON, in storage order.
-fn cells(value: &Value, elem: Elem) -> Result<Vec<Json>> {
-    Ok(match &value.data {
-        Data::Num(t) => to_f64s(t)?
-            .into_iter()
-            .map(|x| match elem {
-                Elem::Int if x.fract() == 0.0 && x.abs() < 9e15 => json!(x as i64),
-                // None and what JSON cannot hold.
-                _ => json!(x),
-            })
-            .collect(),
-        Data::Bool(t) => to_bools(t)?.into_iter().map(Json::Bool).collect(),
-        Data::Text(v) => v.iter().map(|t| json!(t.as_deref())).collect(),
-        Data::Chat(v) => v.iter().map(|c| json!(c.as_ref())).collect(),
-        Data::TextList(v) => v
-            .iter()
-            .map(|l| l.iter().map(|t| Json::from(t.as_ref())).collect())
-            .collect(),
-    })
+/// D312: the file has no such function; `names` are those it has.
+pub fn no_function<'a>(
+    file: &str,
+    function: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+    span: Span,
+) -> Diagnostic {
+    let message = format!("`{file}` has no function `{function}`");
+    let d = Diagnostic::error("D312", span, message);
+    if let Some(near) = alike(function, names.clone()) {
+        return d.help(format!("a similar one: `{near}`"));
+    }
+    let names: Vec<&str> = names.take(LISTED).collect();
+    match names.is_empty() {
+        true => d.help("it defines no functions"),
+        false => d.help(format!("it defines: {}", names.join(", "))),
+    }
 }
 
-/// Refused before loading: `plan::support`.
-fn not_python(reward: &Reward) -> Fault {
-    Fault::new(format!("`{}` is not a Python reward", reward.name)).at(reward.span)
+/// Other sources are refused before a run: `plan::support`.
+fn not_python(reward: &Reward) -> Diagnostic {
+    let message = format!("`{}` is not a Python reward", reward.name);
+    Diagnostic::error("E090", reward.span, message).help("`python(\"file.py:fn\")` runs")
 }

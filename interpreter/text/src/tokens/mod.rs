@@ -5,10 +5,11 @@ mod template;
 
 use std::path::Path;
 
+use rlhf_lang::diag::Diagnostic;
 use serde_json::{Map, Value as Json};
 use tokenizers::Tokenizer;
 
-use crate::fault::{Fault, Result};
+use crate::{Result, failure};
 use template::Template;
 
 /// One turn of a conversation.
@@ -25,7 +26,18 @@ pub struct Message {
 pub struct Tokens {
     tokenizer: Tokenizer,
     eos: Vec<u32>,
+    bos: Option<u32>,
+    pad: Option<u32>,
     template: Option<Template>,
+}
+
+/// How a rendered conversation ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// With the generation prompt: the assistant is about to speak.
+    Open,
+    /// After the last message.
+    Closed,
 }
 
 impl Tokens {
@@ -34,20 +46,19 @@ impl Tokens {
     pub fn load(dir: &Path) -> Result<Tokens> {
         let path = dir.join("tokenizer.json");
         if !path.is_file() {
-            return Err(
-                Fault::new(format!("`{}` has no tokenizer.json", dir.display())).help(
-                    "save the tokenizer in its fast form beside the weights, as \
-                     `AutoTokenizer.from_pretrained(…).save_pretrained(…)` does",
-                ),
-            );
+            let message = format!("`{}` has no tokenizer.json", dir.display());
+            return Err(Box::new(failure(message).help(
+                "save the tokenizer in its fast form beside the weights, as \
+                 `AutoTokenizer.from_pretrained(…).save_pretrained(…)` does",
+            )));
         }
         let mut tokenizer = Tokenizer::from_file(&path)
-            .map_err(|e| Fault::new(format!("`{}` cannot be read: {e}", path.display())))?;
+            .map_err(|e| failure(format!("`{}` cannot be read: {e}", path.display())))?;
         // A prompt is never cut or padded, whatever the file says.
         tokenizer.with_padding(None);
         tokenizer
             .with_truncation(None)
-            .map_err(|e| Fault::new(e.to_string()))?;
+            .map_err(|e| failure(e.to_string()))?;
         let config = object(&dir.join("tokenizer_config.json"))?;
         let special = special_tokens(dir, &config)?;
         let eos = eos_ids(dir, &special, &tokenizer)?;
@@ -55,7 +66,10 @@ impl Tokens {
             None => None,
             Some(source) => Some(Template::new(source, &special)?),
         };
+        let named = |key: &str| tokenizer.token_to_id(special.get(key)?.as_str()?);
         Ok(Tokens {
+            bos: named("bos_token"),
+            pad: named("pad_token"),
             tokenizer,
             eos,
             template,
@@ -67,7 +81,7 @@ impl Tokens {
         let encoding = self
             .tokenizer
             .encode_fast(text, special)
-            .map_err(|e| Fault::new(format!("the tokenizer failed: {e}")))?;
+            .map_err(|e| failure(format!("the tokenizer failed: {e}")))?;
         Ok(encoding.get_ids().to_vec())
     }
 
@@ -87,25 +101,58 @@ impl Tokens {
         &self.eos
     }
 
+    /// The id of `bos_token`.
+    pub fn bos(&self) -> Option<u32> {
+        self.bos
+    }
+
+    /// The id of `pad_token`.
+    pub fn pad(&self) -> Option<u32> {
+        self.pad
+    }
+
+    /// The text of an id, special tokens included.
+    pub fn text_of(&self, id: u32) -> Option<String> {
+        self.tokenizer.id_to_token(id)
+    }
+
+    /// The texts of the special tokens, longest first.
+    pub fn special(&self) -> Vec<String> {
+        let tokens = self.tokenizer.get_added_tokens_decoder();
+        let special = tokens.into_values().filter(|t| t.special);
+        let mut texts: Vec<String> = special.map(|t| t.content).collect();
+        texts.sort_by(|a, b| b.len().cmp(&a.len()).then(a.cmp(b)));
+        texts
+    }
+
     /// A conversation through the template, with the generation prompt. The template writes every
     /// special token itself, so none is added.
     pub fn chat(&self, messages: &[Message]) -> Result<Vec<u32>> {
-        self.encode(&self.render(messages)?, false)
+        self.encode(&self.render(messages, Turn::Open)?, false)
     }
 
-    /// The text that [`Tokens::chat`] tokenises.
-    pub fn render(&self, messages: &[Message]) -> Result<String> {
+    /// A conversation as text. [`Tokens::chat`] tokenises the open one.
+    ///
+    /// D310 without a template.
+    pub fn render(&self, messages: &[Message], turn: Turn) -> Result<String> {
         match &self.template {
-            Some(template) => template.render(messages),
-            None => Err(Fault::code(
-                "D310",
-                "`chat(…)` needs a chat template and this checkpoint has none",
-            )
-            .help(
-                "use an instruction-tuned checkpoint, put a chat_template.jinja beside its weights, \
-                 or pass the text itself as the prompt",
+            Some(template) => template.render(messages, turn),
+            None => Err(Box::new(
+                Diagnostic::bare(
+                    "D310",
+                    "`chat(…)` needs a chat template and this checkpoint has none",
+                )
+                .help(
+                    "use an instruction-tuned checkpoint, put a chat_template.jinja beside its \
+                     weights, or pass the text itself as the prompt",
+                ),
             )),
         }
+    }
+
+    /// The template's text.
+    pub fn template(&self) -> Option<&str> {
+        self.template.as_ref().map(Template::text)
     }
 
     /// Whether [`Tokens::chat`] can work.
@@ -130,9 +177,9 @@ fn object(path: &Path) -> Result<Map<String, Json>> {
         return Ok(Map::new());
     }
     let text = std::fs::read_to_string(path)
-        .map_err(|e| Fault::new(format!("`{}` cannot be read: {e}", path.display())))?;
+        .map_err(|e| failure(format!("`{}` cannot be read: {e}", path.display())))?;
     serde_json::from_str(&text)
-        .map_err(|e| Fault::new(format!("`{}` is not a JSON object: {e}", path.display())))
+        .map_err(|e| failure(format!("`{}` is not a JSON object: {e}", path.display())))
 }
 
 /// `bos_token`, `eos_token` and so on, as the template sees them.

@@ -1,0 +1,129 @@
+//! One JSON object a line.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use rlhf_lang::graph::Data;
+use serde_json::Value as Json;
+
+use super::unreadable::{Excerpt, Unreadable};
+use super::{HEAD, Row, Rows, describe};
+
+const MARK: &[u8] = "\u{feff}".as_bytes();
+const EXAMPLE: &str =
+    "one JSON object a line, such as {\"question\": \"2 + 3 =\", \"answer\": \"5\"}";
+
+/// Reads at most `limit` rows.
+pub(super) fn read(data: &Data, path: &Path, limit: usize) -> Result<Rows, Box<Unreadable>> {
+    let unreadable = |e: std::io::Error| not_opened(data, &e);
+    let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
+    let (mut before, mut bytes, mut rows) = (String::new(), vec![], vec![]);
+    for number in 1.. {
+        bytes.clear();
+        if file.read_until(b'\n', &mut bytes).map_err(unreadable)? == 0 {
+            break;
+        }
+        if number == 1 && bytes.starts_with(MARK) {
+            bytes.drain(..MARK.len());
+        }
+        let line = std::str::from_utf8(&bytes)
+            .map_err(|e| not_utf8(data, number, &bytes[e.valid_up_to()..], e.valid_up_to()))?;
+        if !line.trim().is_empty() {
+            if rows.len() == limit {
+                return Ok(Rows {
+                    rows,
+                    complete: false,
+                });
+            }
+            let object = match serde_json::from_str(line) {
+                Ok(Json::Object(object)) => object,
+                Ok(other) => return Err(not_an_object(data, number, &before, line, &other)),
+                Err(error) => return Err(malformed(data, number, &before, line, &error)),
+            };
+            rows.push(Row {
+                number: rows.len() + 1,
+                line: Some(number),
+                object,
+            });
+        }
+        // Only the first lines are ever shown.
+        if number <= HEAD {
+            before.push_str(line);
+        }
+    }
+    Ok(Rows {
+        rows,
+        complete: true,
+    })
+}
+
+/// The file is there and does not open.
+pub(super) fn not_opened(data: &Data, error: &std::io::Error) -> Box<Unreadable> {
+    let why = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_string(),
+        _ => error.to_string(),
+    };
+    let message = format!("`{}` cannot be read: {why}", data.path);
+    Unreadable::new(data, message, "a data set is a file that can be read")
+}
+
+/// `rest` starts with the byte that is no text.
+pub(super) fn not_utf8(data: &Data, line: usize, rest: &[u8], column: usize) -> Box<Unreadable> {
+    let byte = rest.first().copied().unwrap_or_default();
+    let message = format!(
+        "line {line} of `{}` is not text in UTF-8 (byte {byte:#04x} at column {})",
+        data.path,
+        column + 1
+    );
+    // What other programs save by default on some systems.
+    let help = match byte {
+        0x1f => "compressed files are not read: unpack it first",
+        0xff | 0xfe => "it looks like UTF-16; `iconv -f UTF-16 -t UTF-8` converts it",
+        _ => "save it as UTF-8; `iconv -f WINDOWS-1252 -t UTF-8` converts most older files",
+    };
+    Unreadable::new(data, message, help)
+}
+
+fn not_an_object(
+    data: &Data,
+    number: usize,
+    before: &str,
+    line: &str,
+    found: &Json,
+) -> Box<Unreadable> {
+    let message = format!(
+        "line {number} of `{}` is {}, not a JSON object",
+        data.path,
+        describe(found)
+    );
+    let help = match found {
+        Json::Array(_) if number == 1 => "a file that is one list of objects is read by `json(…)`",
+        _ => EXAMPLE,
+    };
+    Unreadable::at(data, message, help, Excerpt::new(before, line, 0))
+}
+
+fn malformed(
+    data: &Data,
+    number: usize,
+    before: &str,
+    line: &str,
+    error: &serde_json::Error,
+) -> Box<Unreadable> {
+    // serde_json counts lines within the row; the file's line is what helps.
+    let reason = error.to_string();
+    let reason = reason.split(" at line ").next().unwrap_or(&reason);
+    let message = format!(
+        "line {number} of `{}` is not a JSON object: {reason} at column {}",
+        data.path,
+        error.column()
+    );
+    let help = match line.trim() {
+        "[" if number == 1 => "a file that is one list of objects is read by `json(…)`",
+        "{" => "an object stands on one line; a file that is one list is read by `json(…)`",
+        _ => EXAMPLE,
+    };
+    let at = error.column().saturating_sub(1);
+    Unreadable::at(data, message, help, Excerpt::new(before, line, at))
+}
