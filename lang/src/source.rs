@@ -69,7 +69,10 @@ impl Source {
         let starts = text
             .bytes()
             .enumerate()
-            .filter(|(_, b)| *b == b'\n')
+            // A line ends in `\n`, in `\r\n`, or in `\r` alone.
+            .filter(|(i, b)| {
+                *b == b'\n' || (*b == b'\r' && text.as_bytes().get(i + 1) != Some(&b'\n'))
+            })
             .map(|(i, _)| i as u32 + 1);
         let lines = std::iter::once(0).chain(starts).collect();
         Source {
@@ -89,6 +92,16 @@ impl Source {
             .get(start..offset as usize)
             .map_or(0, |t| t.chars().count());
         (line, column + 1)
+    }
+
+    /// A line by its 1-based number, with its end.
+    pub fn line(&self, number: usize) -> Option<&str> {
+        let start = *self.lines.get(number.checked_sub(1)?)? as usize;
+        let end = self
+            .lines
+            .get(number)
+            .map_or(self.text.len(), |e| *e as usize);
+        self.text.get(start..end)
     }
 
     /// The text of a span of this file; empty when the span does not fit.

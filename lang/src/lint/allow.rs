@@ -78,10 +78,8 @@ fn allowances(file: &File, sources: &Sources) -> Vec<Allow> {
         };
         let (own, _) = text.line_column(c.span.lo);
         let mut line = own;
-        let lines: Vec<&str> = text.text.lines().collect();
         let is_comment = |n: usize| {
-            lines
-                .get(n - 1)
+            text.line(n)
                 .is_some_and(|l| l.trim_start().starts_with("//") || l.trim().is_empty())
         };
         while is_comment(line) {

@@ -184,9 +184,19 @@ impl Sema<'_> {
         match &arg.kind {
             ExprKind::Paren(inner) => self.axes_argument(inner, env, of, verb),
             ExprKind::List(entries) => {
-                let mut axes = vec![];
+                let mut axes: Vec<(AxisId, Span)> = vec![];
                 for entry in entries {
-                    axes.extend(self.axes_argument(entry, env, of, verb)?);
+                    for (axis, at) in self.axes_argument(entry, env, of, verb)? {
+                        if let Some((_, first)) = axes.iter().find(|(a, _)| *a == axis) {
+                            let name = self.axis_name(axis).to_string();
+                            return self.fail(
+                                Diagnostic::error("E036", at, format!("`{name}` is named twice"))
+                                    .label(*first, "named here first")
+                                    .help("an axis goes once; name each one time"),
+                            );
+                        }
+                        axes.push((axis, at));
+                    }
                 }
                 Some(axes)
             }
@@ -272,6 +282,9 @@ impl Sema<'_> {
                 "`{}` is the part of `{name}` that is left",
                 self.axis_name(*part)
             ));
+        } else if !axes.is_empty() {
+            let names: Vec<&str> = axes.iter().map(|a| self.axis_name(*a)).collect();
+            d = d.help(format!("it can be {verb} `{}`", names.join("` or `")));
         }
         self.fail(d)
     }

@@ -7,7 +7,7 @@ use crate::source::Span;
 
 use super::args::{may, must};
 use super::builtin::{Builtin, builtin};
-use super::{Def, Env, Kind, Sema, Val, describe, nearest};
+use super::{Def, Env, Kind, Sema, Site, Val, describe, nearest};
 
 /// Names of a signature's axes and what they stand for in this call.
 type Axes = Vec<(String, AxisId)>;
@@ -37,7 +37,9 @@ impl Sema<'_> {
             );
         }
         match (item, verb) {
-            (Some(Def::Fn { module, item }), _) => self.inline(module, item, callee, args, env),
+            (Some(Def::Fn { module, item }), _) => {
+                self.inline(module, item, span, callee, args, env)
+            }
             (Some(Def::Reward(r)), _) => {
                 self.reward_call(r, span, callee, args, env).map(Val::Expr)
             }
@@ -125,6 +127,7 @@ impl Sema<'_> {
         &mut self,
         module: usize,
         item: usize,
+        span: Span,
         callee: &Name,
         args: &[Arg],
         env: &mut Env,
@@ -181,9 +184,18 @@ impl Sema<'_> {
                 inner.push(&name, Val::Axis(*a), Kind::Axis);
             }
         }
+        let given = f.params.iter().zip(&found);
+        self.sites.push(Site {
+            span,
+            name: callee.text.clone(),
+            args: given
+                .filter_map(|(p, e)| Some((p.name.text.clone(), (*e)?.span)))
+                .collect(),
+        });
         self.stack.push((module, item));
         let val = self.function_body(f, &mut inner);
         self.stack.pop();
+        self.sites.pop();
         let val = val?;
         self.function_result(f, &val, &axes)?;
         Some(val)

@@ -27,6 +27,7 @@ impl Sema<'_> {
             return *known;
         }
         let e = ExprRef(self.graph.exprs.len() as u32);
+        let span = self.outermost(span);
         self.graph.exprs.push(Expr { op, args, ty, span });
         self.known.insert(key, e);
         e

@@ -109,6 +109,7 @@ impl Sema<'_> {
             ExprKind::Binary {
                 op, left, right, ..
             } => {
+                self.impossible_case(*op, (left, right), env);
                 // Both sides are read before giving up, so that both report.
                 let a = self.expr(left, env);
                 let b = self.expr(right, env);

@@ -10,6 +10,7 @@ mod axes;
 mod body;
 mod builtin;
 mod call;
+mod case;
 mod emit;
 mod expr;
 mod finish;
@@ -28,6 +29,7 @@ mod rollout;
 mod rows;
 mod scope;
 mod select;
+mod site;
 mod source;
 mod state;
 mod text;
@@ -46,6 +48,7 @@ use crate::source::{Sources, Span};
 
 pub(crate) use module::{Def, Module};
 pub(crate) use scope::{Env, Kind};
+pub(crate) use site::Site;
 
 /// How many tree nodes one compilation may visit, inlined functions included. A program written by
 /// hand stays thousands of times below; functions that call each other twice at every level do not.
@@ -140,6 +143,10 @@ pub(crate) struct Sema<'a> {
     pub columns: HashMap<(usize, usize), ExprRef>,
     /// Functions being inlined.
     pub stack: Vec<(usize, usize)>,
+    /// The calls that they are inlined for, outermost first.
+    pub sites: Vec<Site>,
+    /// Models that a verb was told not to fit.
+    pub unfit: BTreeSet<ModelId>,
     /// Functions that were put in somewhere.
     pub inlined: BTreeSet<(usize, usize)>,
     /// Tree nodes visited.
@@ -180,6 +187,8 @@ impl<'a> Sema<'a> {
             origins: vec![],
             columns: HashMap::new(),
             stack: vec![],
+            sites: vec![],
+            unfit: BTreeSet::new(),
             inlined: BTreeSet::new(),
             visits: 0,
             depth: 0,
@@ -200,7 +209,9 @@ impl<'a> Sema<'a> {
 
     /// Keeps a message, unless the very same one is there: a function inlined twice repeats itself.
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
-        if !self.diagnostics.contains(&diagnostic) {
+        if let Some(diagnostic) = self.at_call(diagnostic)
+            && !self.diagnostics.contains(&diagnostic)
+        {
             self.diagnostics.push(diagnostic);
         }
     }

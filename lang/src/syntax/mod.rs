@@ -12,6 +12,7 @@ mod grammar;
 mod items;
 mod mistakes;
 pub mod parse;
+mod python;
 mod split;
 pub(crate) mod tokens;
 

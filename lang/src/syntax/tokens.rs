@@ -64,7 +64,7 @@ impl<'t> Tokens<'t> {
         for pair in all.into_inner() {
             let (lo, hi) = (pair.as_span().start(), pair.as_span().end());
             let gap = &text[end..lo];
-            let newline = gap.rfind('\n');
+            let newline = gap.rfind(['\n', '\r']);
             let line_start = newline.is_some() || end == 0;
             if line_start {
                 indent = gap.len() - newline.map_or(0, |n| n + 1);

@@ -65,9 +65,9 @@ fn check(wrong: &Wrong) -> Compiled {
 }
 
 fn place(compiled: &Compiled, d: &Diagnostic) -> (usize, String) {
-    let line = d.span().map_or(0, |s| {
-        compiled.sources.get(s.file).line_column(s.lo).0
-    });
+    let line = d
+        .span()
+        .map_or(0, |s| compiled.sources.get(s.file).line_column(s.lo).0);
     (line, d.code.clone())
 }
 
@@ -99,7 +99,8 @@ fn every_mistake_has_its_message_and_no_other() {
 fn every_program_names_where_it_comes_from_and_is_whole() {
     for wrong in programs() {
         let first = wrong.text.lines().next().unwrap_or_default();
-        let cited = first.starts_with("//! Modelled on ") || first.starts_with("//! A common slip: ");
+        let cited =
+            first.starts_with("//! Modelled on ") || first.starts_with("//! A common slip: ");
         assert!(cited, "{}: {first}", wrong.name);
         let lines = wrong.text.lines().count();
         assert!((15..=55).contains(&lines), "{}: {lines} lines", wrong.name);
@@ -110,7 +111,9 @@ fn every_program_names_where_it_comes_from_and_is_whole() {
 #[test]
 fn at_least_forty_five_are_modelled_on_public_reports() {
     let all = programs();
-    let cited = all.iter().filter(|w| w.text.starts_with("//! Modelled on "));
+    let cited = all
+        .iter()
+        .filter(|w| w.text.starts_with("//! Modelled on "));
     assert!(cited.count() >= 45);
 }
 
@@ -131,7 +134,16 @@ fn every_message_fits_a_line() {
 
 #[test]
 fn messages_blame_nobody() {
-    let words = [" you ", "your", "invalid", "illegal", "please", "sorry", "!", "failed to"];
+    let words = [
+        " you ",
+        "your",
+        "invalid",
+        "illegal",
+        "please",
+        "sorry",
+        "!",
+        "failed to",
+    ];
     for wrong in programs() {
         let compiled = check(&wrong);
         for d in counted(&wrong, &compiled) {
@@ -175,7 +187,11 @@ fn a_fix_leaves_a_program_without_its_message() {
             for (span, new) in edits {
                 text.replace_range(span.range(), &new);
             }
-            let mended = Wrong { name: wrong.name.clone(), text, expected: vec![] };
+            let mended = Wrong {
+                name: wrong.name.clone(),
+                text,
+                expected: vec![],
+            };
             let after = check(&mended);
             let again = after.diagnostics.iter().find(|a| a.code == d.code);
             if let Some(again) = again {

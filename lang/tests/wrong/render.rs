@@ -33,7 +33,11 @@ pub fn whole(sources: &Sources, d: &Diagnostic) -> String {
         writeln!(text, "  help: {help}").expect("a string takes all");
     }
     if let Some(fix) = &d.fix {
-        let edits: Vec<String> = fix.edits.iter().map(|(_, new)| format!("{new:?}")).collect();
+        let edits: Vec<String> = fix
+            .edits
+            .iter()
+            .map(|(_, new)| format!("{new:?}"))
+            .collect();
         writeln!(text, "  fix: {} ({})", fix.title, edits.join(", ")).expect("a string takes all");
     }
     text.push('\n');
