@@ -56,11 +56,14 @@ pub(crate) fn allow(file: &File, sources: &Sources, found: Vec<Diagnostic>) -> V
         }
         // Rules over the graph do not run while it has errors.
         if !a.used && !failed {
-            kept.push(Diagnostic::warning(
-                "L008",
-                a.span,
-                format!("`allow({})` silences nothing here", a.code),
-            ));
+            kept.push(
+                Diagnostic::warning(
+                    "L008",
+                    a.span,
+                    format!("`allow({})` silences nothing here", a.code),
+                )
+                .help("remove it, or move it to the line above the one it is for"),
+            );
         }
     }
     kept

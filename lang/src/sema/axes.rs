@@ -299,6 +299,58 @@ impl Sema<'_> {
         self.fail(d)
     }
 
+    /// A ragged axis cannot lose the axes it is ragged over.
+    pub(crate) fn keeps_parents(
+        &mut self,
+        removed: &[AxisId],
+        kept: &[AxisId],
+        at: Span,
+        span: Span,
+    ) -> Option<()> {
+        let Some(ragged) = kept.iter().copied().find(|a| self.is_ragged(*a)) else {
+            return Some(());
+        };
+        let parents = &self.graph.axis(ragged).parents;
+        let Some(lost) = removed.iter().copied().find(|a| parents.contains(a)) else {
+            return Some(());
+        };
+        let (t, b) = (
+            self.axis_name(ragged).to_string(),
+            self.axis_name(lost).to_string(),
+        );
+        let what = self.quote(at);
+        self.fail(
+            Diagnostic::error(
+                "E035",
+                span,
+                format!("{what} cannot be reduced over `{b}` while `{t}` remains: responses differ in length"),
+            )
+            .help(format!("reduce over `{t}` first, or over both: `[{b}, {t}]`")),
+        )
+    }
+
+    pub(crate) fn one_fixed(&mut self, name: &str, axes: &[AxisId], span: Span) -> Option<usize> {
+        if let [a] = axes
+            && !self.is_ragged(*a)
+        {
+            return Some(self.fixed_size(*a).unwrap_or(usize::MAX));
+        }
+        let named: Vec<&str> = axes.iter().map(|a| self.axis_name(*a)).collect();
+        let found = match axes {
+            [] => "none is there".to_string(),
+            [_] => format!("`{}` has a length for each response", named[0]),
+            _ => format!("`{}` are {}", named.join("`, `"), axes.len()),
+        };
+        self.fail(
+            Diagnostic::error(
+                "E036",
+                span,
+                format!("`{name}` works along one axis of fixed size, and {found}"),
+            )
+            .help(format!("as in `{name}(x, G)`")),
+        )
+    }
+
     /// One ragged axis for a sequence operator; `of` must have it unless it is `None`.
     pub(crate) fn sequence_axis(
         &mut self,

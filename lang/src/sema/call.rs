@@ -1,6 +1,6 @@
 //! Calls: functions are inlined, rewards become nodes, the rest is built in.
 
-use crate::ast::{Arg, AxisBinder, AxisPattern, Expr, Fn, ItemKind, Name, TypeKind};
+use crate::ast::{Arg, AxisBinder, AxisPattern, Expr, Fn, Name, TypeKind};
 use crate::diag::Diagnostic;
 use crate::graph::{AxisId, Elem, ExprRef};
 use crate::source::Span;
@@ -132,10 +132,7 @@ impl Sema<'_> {
         args: &[Arg],
         env: &mut Env,
     ) -> Option<Val> {
-        let file = self.modules[module].file.clone();
-        let ItemKind::Fn(f) = &file.items[item].kind else {
-            return None;
-        };
+        let f = &*self.function(module, item)?;
         self.inlined.insert((module, item));
         self.no_recursion(module, item, callee)?;
         let slots: Vec<_> = f
@@ -184,21 +181,16 @@ impl Sema<'_> {
                 inner.push(&name, Val::Axis(*a), Kind::Axis);
             }
         }
-        let given = f.params.iter().zip(&found);
-        self.sites.push(Site {
-            span,
-            name: callee.text.clone(),
-            args: given
-                .filter_map(|(p, e)| Some((p.name.text.clone(), (*e)?.span)))
-                .collect(),
-        });
         self.stack.push((module, item));
+        let given = f.params.iter().zip(&found);
+        let given = given.filter_map(|(p, e)| Some((p.name.text.clone(), e.as_ref()?.span)));
+        let args = given.collect();
+        self.sites.push(Site { span, args });
         let val = self.function_body(f, &mut inner);
-        self.stack.pop();
+        let val = val.filter(|val| self.function_result(f, val, &axes).is_some());
         self.sites.pop();
-        let val = val?;
-        self.function_result(f, &val, &axes)?;
-        Some(val)
+        self.stack.pop();
+        val
     }
 
     fn no_recursion(&mut self, module: usize, item: usize, callee: &Name) -> Option<()> {
@@ -207,10 +199,7 @@ impl Sema<'_> {
         };
         let mut path: Vec<String> = self.stack[start..]
             .iter()
-            .map(|(m, i)| match &self.modules[*m].file.items[*i].kind {
-                ItemKind::Fn(f) => format!("`{}`", f.name.text),
-                _ => String::new(),
-            })
+            .filter_map(|(m, i)| Some(format!("`{}`", self.function_name(*m, *i)?.text)))
             .collect();
         path.push(format!("`{}`", callee.text));
         self.fail(

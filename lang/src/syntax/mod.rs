@@ -10,10 +10,15 @@ mod build;
 mod explain;
 mod grammar;
 mod items;
+pub(crate) mod library;
+mod memo;
 mod mistakes;
 pub mod parse;
 mod python;
+mod scan;
+mod shift;
 mod split;
 pub(crate) mod tokens;
 
+pub use memo::forget;
 pub use parse::{parse, parse_expression};

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rlhf_lang::compile::{Compiled, Request, compile};
 use rlhf_lang::diag::{Diagnostic, Level};
+use rlhf_lang::source::FileId;
 
 const MARK: &str = "// expect: ";
 
@@ -18,8 +19,8 @@ struct Wrong {
     name: String,
     /// Without the expectations.
     text: String,
-    /// Line and code.
-    expected: Vec<(usize, String)>,
+    /// `27 M103`, or `lib/baseline.rlhf:2 E014` where the message begins in another file.
+    expected: Vec<String>,
 }
 
 fn folder() -> PathBuf {
@@ -42,7 +43,11 @@ fn read(path: &Path) -> Wrong {
             Some((code, marks)) => {
                 text += code.trim_end();
                 text.push('\n');
-                expected.extend(marks.split_whitespace().map(|m| (i + 1, m.to_string())));
+                let place = |mark: &str| match mark.split_once('@') {
+                    Some((code, elsewhere)) => format!("{elsewhere} {code}"),
+                    None => format!("{} {mark}", i + 1),
+                };
+                expected.extend(marks.split_whitespace().map(place));
             }
             None => text += line,
         }
@@ -64,16 +69,21 @@ fn check(wrong: &Wrong) -> Compiled {
     })
 }
 
-fn place(compiled: &Compiled, d: &Diagnostic) -> (usize, String) {
-    let line = d
-        .span()
-        .map_or(0, |s| compiled.sources.get(s.file).line_column(s.lo).0);
-    (line, d.code.clone())
+fn place(compiled: &Compiled, d: &Diagnostic) -> String {
+    let line = d.span().map_or(String::new(), |s| {
+        let source = compiled.sources.get(s.file);
+        let line = source.line_column(s.lo).0;
+        match s.file {
+            FileId(0) => line.to_string(),
+            _ => format!("{}:{line}", source.name),
+        }
+    });
+    format!("{line} {}", d.code)
 }
 
 /// What counts: everything but hints that were not asked for.
 fn counted<'c>(wrong: &Wrong, compiled: &'c Compiled) -> Vec<&'c Diagnostic> {
-    let asked = |d: &Diagnostic| wrong.expected.iter().any(|(_, code)| *code == d.code);
+    let asked = |d: &Diagnostic| wrong.expected.iter().any(|e| e.ends_with(&d.code));
     let all = compiled.diagnostics.iter();
     all.filter(|d| d.level != Level::Hint || asked(d)).collect()
 }
@@ -200,4 +210,27 @@ fn a_fix_leaves_a_program_without_its_message() {
         }
     }
     assert!(told.is_empty(), "{told}");
+}
+
+#[test]
+fn any_line_end_gives_the_same_messages() {
+    for wrong in programs() {
+        let places = |text: String| {
+            let same = Wrong {
+                name: wrong.name.clone(),
+                text,
+                expected: wrong.expected.clone(),
+            };
+            let compiled = check(&same);
+            let found = counted(&same, &compiled);
+            found
+                .iter()
+                .map(|d| place(&compiled, d))
+                .collect::<Vec<_>>()
+        };
+        for end in ["\r", "\r\n"] {
+            let found = places(wrong.text.replace('\n', end));
+            assert_eq!(found, wrong.expected, "{} with {end:?}", wrong.name);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use rlhf_lang::diag::{Diagnostic, Level};
-use rlhf_lang::source::{Sources, Span};
+use rlhf_lang::source::{FileId, Sources, Span};
 
 fn level(d: &Diagnostic) -> &'static str {
     match d.level {
@@ -13,11 +13,11 @@ fn level(d: &Diagnostic) -> &'static str {
     }
 }
 
-/// `4:7: error[M103]: …`
+/// `4:7: error[M103]: …`, behind the file where it is not the program.
 pub fn concise(sources: &Sources, d: &Diagnostic) -> String {
     let place = d.span().map_or(String::new(), |s| {
         let (line, column) = sources.get(s.file).line_column(s.lo);
-        format!("{line}:{column}: ")
+        format!("{}{line}:{column}: ", file(sources, s))
     });
     format!("{place}{}[{}]: {}\n", level(d), d.code, d.message)
 }
@@ -44,6 +44,13 @@ pub fn whole(sources: &Sources, d: &Diagnostic) -> String {
     text
 }
 
+fn file(sources: &Sources, span: Span) -> String {
+    match span.file {
+        FileId(0) => String::new(),
+        other => format!("{}:", sources.get(other).name),
+    }
+}
+
 fn marked(sources: &Sources, span: Span, words: &str, text: &mut String) {
     let source = sources.get(span.file);
     let (line, column) = source.line_column(span.lo);
@@ -52,6 +59,9 @@ fn marked(sources: &Sources, span: Span, words: &str, text: &mut String) {
     let first = slice.lines().next().unwrap_or_default();
     let more = if slice.contains('\n') { "…" } else { "" };
     let carets = "^".repeat(first.chars().count().max(1));
+    if span.file != FileId(0) {
+        writeln!(text, "  in {}", source.name).expect("a string takes all");
+    }
     writeln!(text, "{line:>4} | {shown}").expect("a string takes all");
     let pad = " ".repeat(column - 1);
     let end = format!("{more} {words}");
