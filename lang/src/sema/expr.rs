@@ -225,6 +225,9 @@ impl Sema<'_> {
             (Elem::Text, "a number") => {
                 d.help("`number(…)` and `last_number(…)` read a number from text")
             }
+            (Elem::Float | Elem::Int | Elem::Chat, "text") => {
+                d.help("a column that holds text is declared `text`")
+            }
             _ => d,
         };
         self.fail(d)

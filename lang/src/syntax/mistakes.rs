@@ -98,7 +98,7 @@ fn lexical(tokens: &Tokens, failure: &Failure) -> Option<Diagnostic> {
                 "||" => error(here, "`||` is written `or`").fix("write `or`", replace("or")),
                 "**" => error(here, "`**` is written `^`").fix("write `^`", replace("^")),
                 "!" => error(here, "`!` is written `not`").fix("write `not`", replace("not ")),
-                "'" => error(here, "a text stands between double quotes, `\"`"),
+                "'" => single_quotes(tokens, here),
                 "&" => error(here, "`&` is written `and`").help("as in `a > 0 and b > 0`"),
                 "+=" | "-=" | "*=" | "/=" => error(here, format!("`{text}` does not exist: a binding is never changed"))
                     .help("bind a new name, or carry a `state` to the next iteration with `next`"),
