@@ -232,7 +232,8 @@ impl Sema<'_> {
                         name.text
                     ),
                 )
-                .label(first, "hidden here"),
+                .label(first, "hidden here")
+                .help("take another name; the outer value cannot be read in the block"),
             );
             return true;
         }
