@@ -1,6 +1,6 @@
 //! Habits of Python, each with the way it is written here.
 
-use super::explain::{Failure, shown};
+use super::explain::{Failure, Piece, shown};
 use super::tokens::{TokenKind, Tokens};
 use crate::diag::Diagnostic;
 use crate::source::Span;
@@ -65,7 +65,13 @@ fn method(tokens: &Tokens, at: usize) -> Diagnostic {
 
 /// `lp = logp(policy, roll) loss = …`
 fn second_statement(tokens: &Tokens, failure: &Failure) -> Option<Diagnostic> {
-    let &Failure { a, at, .. } = failure;
+    let &Failure { piece, a, at, .. } = failure;
+    if !matches!(
+        piece,
+        Piece::Bind | Piece::Minimize | Piece::Next | Piece::Log
+    ) {
+        return None;
+    }
     let depth = (a..at).fold(0i32, |depth, i| match tokens.at(i) {
         "(" | "[" | "{" => depth + 1,
         ")" | "]" | "}" => depth - 1,
