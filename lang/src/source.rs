@@ -78,7 +78,10 @@ impl Source {
         let starts = text
             .bytes()
             .enumerate()
-            .filter(|(_, b)| *b == b'\n')
+            // A line ends in `\n`, in `\r\n`, or in `\r` alone.
+            .filter(|(i, b)| {
+                *b == b'\n' || (*b == b'\r' && text.as_bytes().get(i + 1) != Some(&b'\n'))
+            })
             .map(|(i, _)| i as u32 + 1);
         let lines = std::iter::once(0).chain(starts).collect();
         Source {
@@ -98,6 +101,16 @@ impl Source {
             .get(start..offset as usize)
             .map_or(0, |t| t.chars().count());
         (line, column + 1)
+    }
+
+    /// A line by its 1-based number, with its end.
+    pub fn line(&self, number: usize) -> Option<&str> {
+        let start = *self.lines.get(number.checked_sub(1)?)? as usize;
+        let end = self
+            .lines
+            .get(number)
+            .map_or(self.text.len(), |e| *e as usize);
+        self.text.get(start..end)
     }
 
     /// The 0-based line, and how many units of the encoding precede a byte in it.
@@ -121,9 +134,8 @@ impl Source {
         let Some(start) = self.lines.get(line as usize) else {
             return self.text.len() as u32;
         };
-        let rest = &self.text[*start as usize..];
-        let text = rest.split('\n').next().unwrap_or_default();
-        let text = text.strip_suffix('\r').unwrap_or(text);
+        let text = self.line(line as usize + 1).unwrap_or_default();
+        let text = text.trim_end_matches(['\n', '\r']);
         let mut left = units as usize;
         for (at, c) in text.char_indices() {
             let width = match encoding {

@@ -192,6 +192,6 @@ pub(super) fn item_name(kind: &ItemKind) -> Option<(&Name, DefKind)> {
         | ItemKind::Step(_)
         | ItemKind::Eval(_)
         | ItemKind::Place(_)
-        | ItemKind::Bad => return None,
+        | ItemKind::Bad(_) => return None,
     })
 }

@@ -94,7 +94,7 @@ impl Document {
                 place.name = format!("place {}", p.program.text);
                 place
             }
-            ItemKind::Use(_) | ItemKind::Bad => return None,
+            ItemKind::Use(_) | ItemKind::Bad(_) => return None,
         };
         // A name that was made up for a broken item may lie outside of it.
         let inside = symbol.span.lo <= symbol.selection.lo && symbol.selection.hi <= symbol.span.hi;

@@ -140,12 +140,12 @@ impl<'f> Walk<'f> {
         self.scope.clear();
         self.data = None;
         self.place = Place::Items;
-        if !matches!(item.kind, ItemKind::Bad) {
+        if !matches!(item.kind, ItemKind::Bad(_)) {
             self.word(item.span, Chapter::Item);
         }
         match &item.kind {
             ItemKind::Use(_) => {}
-            ItemKind::Bad => self.names.bad.push(item.span),
+            ItemKind::Bad(_) => self.names.bad.push(item.span),
             ItemKind::Param(p) => {
                 self.ty(&p.ty);
                 for e in p.range.iter().chain(&p.default) {

@@ -56,11 +56,14 @@ pub(crate) fn allow(file: &File, sources: &Sources, found: Vec<Diagnostic>) -> V
         }
         // Rules over the graph do not run while it has errors, and those over data run elsewhere.
         if !a.used && !failed && !is_elsewhere(&a.code) {
-            kept.push(Diagnostic::warning(
-                "L008",
-                a.span,
-                format!("`allow({})` silences nothing here", a.code),
-            ));
+            kept.push(
+                Diagnostic::warning(
+                    "L008",
+                    a.span,
+                    format!("`allow({})` silences nothing here", a.code),
+                )
+                .help("remove it, or move it to the line above the one it is for"),
+            );
         }
     }
     kept
@@ -83,10 +86,8 @@ fn allowances(file: &File, sources: &Sources) -> Vec<Allow> {
         };
         let (own, _) = text.line_column(c.span.lo);
         let mut line = own;
-        let lines: Vec<&str> = text.text.lines().collect();
         let is_comment = |n: usize| {
-            lines
-                .get(n - 1)
+            text.line(n)
                 .is_some_and(|l| l.trim_start().starts_with("//") || l.trim().is_empty())
         };
         while is_comment(line) {

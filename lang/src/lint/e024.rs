@@ -55,7 +55,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
                     format!("{} is not linear in a live value that is reduced over `{axis}`", facts.quote(at)),
                 )
                 .help(format!(
-                    "a minibatch may be cut along `{axis}`, so a loss may only add, average and scale over it; compute the rest before `train`"
+                    "a live sum or mean over `{axis}` may be added and scaled; anything else is computed above `train`"
                 )),
             );
             break;

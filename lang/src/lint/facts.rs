@@ -414,6 +414,15 @@ impl<'g> Facts<'g> {
         Some(Span::new(span.file, lo, lo + word.len()))
     }
 
+    /// The loss of a `train` statement: an expression shared with earlier lines has its place there,
+    /// so then the word before the loss stands for it.
+    pub(super) fn loss_place(&self, train: &Train, statement: Span) -> Span {
+        let home = self.home(train.loss);
+        let word = self.word(statement, "minimize").unwrap_or(statement);
+        let inside = home.file == word.file && word.hi <= home.lo && home.hi <= statement.hi;
+        if inside { home } else { word }
+    }
+
     /// `train policy` of a statement, without its body.
     pub(super) fn named(&self, span: Span, name: &str) -> Span {
         let word = self.word(span, name);

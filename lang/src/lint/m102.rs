@@ -33,13 +33,15 @@ pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
                 Diagnostic::error(
                     "M102",
                     facts.home(*e),
-                    format!("{what}; an importance ratio needs the version that sampled `{roll}`"),
+                    format!("{what}; it needs the version that sampled `{roll}`"),
                 )
                 .label(
                     facts.graph.value(bottom.value).span,
                     format!("scored by `{b}`"),
                 )
-                .help(format!("use `{roll}.logp`")),
+                .help(format!(
+                    "an importance ratio divides by the sampling policy: `{roll}.logp`"
+                )),
             );
         }
     }

@@ -17,13 +17,21 @@ pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
         let Some(cut) = truncation(sampling) else {
             continue;
         };
-        let ratio = facts.graph.exprs.iter().position(|e| {
-            matches!(e.op, Op::Unary(Unary::Exp))
-                && facts
-                    .log_ratio(e.args[0])
-                    .is_some_and(|(a, b)| a.rollout == *rollout && b.rollout == *rollout)
-        });
-        let Some(ratio) = ratio else {
+        let ratios: Vec<(usize, bool)> = facts
+            .graph
+            .exprs
+            .iter()
+            .enumerate()
+            .filter(|(_, e)| matches!(e.op, Op::Unary(Unary::Exp)))
+            .filter_map(|(i, e)| {
+                let (a, b) = facts.log_ratio(e.args[0])?;
+                let sampled = facts.makers.get(&b.value) == Some(&id);
+                (a.rollout == *rollout && b.rollout == *rollout).then_some((i, sampled))
+            })
+            .collect();
+        // The one to the sampling policy, where there is one.
+        let to_sampler = ratios.iter().find(|(_, sampled)| *sampled);
+        let Some((ratio, _)) = to_sampler.or(ratios.first()).copied() else {
             continue;
         };
         let name = &facts.graph.rollout(*rollout).name;

@@ -6,7 +6,7 @@ use crate::graph::{Binary, Expr, Op, Reduce, Train, Unary};
 
 pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
     let mut found = vec![];
-    for (train, _) in facts.trains() {
+    for (train, span) in facts.trains() {
         if differentiable(facts, train)[train.loss.0 as usize] {
             continue;
         }
@@ -24,7 +24,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
         found.push(
             Diagnostic::error(
                 "M106",
-                facts.home(train.loss),
+                facts.loss_place(train, span),
                 format!("this loss does not depend on `{name}`; every gradient is zero"),
             )
             .help(help),

@@ -7,7 +7,7 @@ use crate::graph::{Binary, ExprRef, Op, Unary};
 pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
     let graph = facts.graph;
     let mut found: Vec<Diagnostic> = vec![];
-    for expr in &graph.exprs {
+    for (i, expr) in graph.exprs.iter().enumerate() {
         let Op::SuffixSum(axis) = expr.op else {
             continue;
         };
@@ -22,7 +22,13 @@ pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
             if !reward {
                 continue;
             }
-            let at = facts.home(term);
+            // Where the sum names it rather than where it is bound.
+            let whole = facts.home(ExprRef(i as u32));
+            let named = match graph.expr(term).op {
+                Op::Value(v) => facts.word(whole, facts.value_name(v)),
+                _ => None,
+            };
+            let at = named.unwrap_or_else(|| facts.home(term));
             if found.iter().any(|d| d.span() == Some(at)) {
                 continue;
             }

@@ -14,7 +14,10 @@ pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
             Diagnostic::error(
                 "P206",
                 call.devices,
-                format!("`gpus({}, {})` on a cluster of {total}", call.lo, call.hi),
+                format!(
+                    "`gpus({}, {})` reaches past the {total} devices of the cluster",
+                    call.lo, call.hi
+                ),
             )
             .label(
                 place.cluster.span,

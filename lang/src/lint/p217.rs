@@ -26,8 +26,12 @@ fn mismatch(call: &Placed) -> Option<Diagnostic> {
             "P217",
             call.devices,
             format!(
-                "`{}` is split into dp {} · tp {} · pp {} = {product} pieces on {count} devices",
-                call.name, call.dp, call.tp, call.pp
+                "`{}` is split into dp {} · tp {} · pp {} = {product} pieces on {count} device{}",
+                call.name,
+                call.dp,
+                call.tp,
+                call.pp,
+                if count == 1 { "" } else { "s" }
             ),
         )
         .help("the product of the three is the number of devices"),

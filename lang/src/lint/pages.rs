@@ -43,6 +43,7 @@ const PAGES: &[(&str, &str)] = &[
     ("L009", include_str!("l009.md")),
     ("L010", include_str!("l010.md")),
     ("L011", include_str!("l011.md")),
+    ("L012", include_str!("l012.md")),
     ("M101", include_str!("m101.md")),
     ("M102", include_str!("m102.md")),
     ("M103", include_str!("m103.md")),

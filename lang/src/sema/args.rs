@@ -133,11 +133,25 @@ impl Sema<'_> {
             1 => "1 argument is given".to_string(),
             n => format!("{n} arguments are given"),
         };
-        self.fail(Diagnostic::error(
-            code,
-            span,
-            format!("`{}` takes {}; {given}", callee.text, list(slots)),
-        ))
+        let message = format!("`{}` takes {}; {given}", callee.text, list(slots));
+        let d = Diagnostic::error(code, span, message);
+        let mut by_place = args.iter().filter(|a| a.label.is_none()).count();
+        let labelled = |name: &str| {
+            let mut labels = args.iter().filter_map(|a| a.label.as_ref());
+            labels.any(|l| l.text == name)
+        };
+        let mut missing = vec![];
+        for slot in slots.iter().filter(|s| !labelled(s.name)) {
+            if by_place > 0 && slot.need != Need::Label {
+                by_place -= 1;
+            } else if slot.need == Need::Must {
+                missing.push(format!("`{}`", slot.name));
+            }
+        }
+        self.fail(match missing.is_empty() {
+            true => d.help("leave out what is too many, or give it by its label"),
+            false => d.help(format!("missing: {}", missing.join(", "))),
+        })
     }
 
     /// An option's value, known before the run.

@@ -184,9 +184,19 @@ impl Sema<'_> {
         match &arg.kind {
             ExprKind::Paren(inner) => self.axes_argument(inner, env, of, verb),
             ExprKind::List(entries) => {
-                let mut axes = vec![];
+                let mut axes: Vec<(AxisId, Span)> = vec![];
                 for entry in entries {
-                    axes.extend(self.axes_argument(entry, env, of, verb)?);
+                    for (axis, at) in self.axes_argument(entry, env, of, verb)? {
+                        if let Some((_, first)) = axes.iter().find(|(a, _)| *a == axis) {
+                            let name = self.axis_name(axis).to_string();
+                            return self.fail(
+                                Diagnostic::error("E036", at, format!("`{name}` is named twice"))
+                                    .label(*first, "named here first")
+                                    .help("an axis goes once; name each one time"),
+                            );
+                        }
+                        axes.push((axis, at));
+                    }
                 }
                 Some(axes)
             }
@@ -272,6 +282,9 @@ impl Sema<'_> {
                 "`{}` is the part of `{name}` that is left",
                 self.axis_name(*part)
             ));
+        } else if !axes.is_empty() {
+            let names: Vec<&str> = axes.iter().map(|a| self.axis_name(*a)).collect();
+            d = d.help(format!("it can be {verb} `{}`", names.join("` or `")));
         }
         self.fail(d)
     }
@@ -284,6 +297,58 @@ impl Sema<'_> {
             d = d.help(format!("the axes here are `{}`", self.show_axes(&axes)));
         }
         self.fail(d)
+    }
+
+    /// A ragged axis cannot lose the axes it is ragged over.
+    pub(crate) fn keeps_parents(
+        &mut self,
+        removed: &[AxisId],
+        kept: &[AxisId],
+        at: Span,
+        span: Span,
+    ) -> Option<()> {
+        let Some(ragged) = kept.iter().copied().find(|a| self.is_ragged(*a)) else {
+            return Some(());
+        };
+        let parents = &self.graph.axis(ragged).parents;
+        let Some(lost) = removed.iter().copied().find(|a| parents.contains(a)) else {
+            return Some(());
+        };
+        let (t, b) = (
+            self.axis_name(ragged).to_string(),
+            self.axis_name(lost).to_string(),
+        );
+        let what = self.quote(at);
+        self.fail(
+            Diagnostic::error(
+                "E035",
+                span,
+                format!("{what} cannot be reduced over `{b}` while `{t}` remains: responses differ in length"),
+            )
+            .help(format!("reduce over `{t}` first, or over both: `[{b}, {t}]`")),
+        )
+    }
+
+    pub(crate) fn one_fixed(&mut self, name: &str, axes: &[AxisId], span: Span) -> Option<usize> {
+        if let [a] = axes
+            && !self.is_ragged(*a)
+        {
+            return Some(self.fixed_size(*a).unwrap_or(usize::MAX));
+        }
+        let named: Vec<&str> = axes.iter().map(|a| self.axis_name(*a)).collect();
+        let found = match axes {
+            [] => "none is there".to_string(),
+            [_] => format!("`{}` has a length for each response", named[0]),
+            _ => format!("`{}` are {}", named.join("`, `"), axes.len()),
+        };
+        self.fail(
+            Diagnostic::error(
+                "E036",
+                span,
+                format!("`{name}` works along one axis of fixed size, and {found}"),
+            )
+            .help(format!("as in `{name}(x, G)`")),
+        )
     }
 
     /// One ragged axis for a sequence operator; `of` must have it unless it is `None`.

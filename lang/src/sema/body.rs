@@ -100,8 +100,17 @@ impl Sema<'_> {
             [None, Some(n)] => self
                 .whole(n, &mut Env::of(0), "epochs", (1, ROWS))
                 .map(Schedule::Epochs),
+            [Some(n), Some(e)] => self.fail(
+                Diagnostic::error(
+                    "E016",
+                    e.span,
+                    "`step` has both `iterations:` and `epochs:`; either says how long it runs",
+                )
+                .label(n.span, "the iterations")
+                .help("`iterations:` counts batches, `epochs:` passes over the data; keep one"),
+            ),
             _ => self.fail(
-                Diagnostic::error("E016", at, "`step` needs either `iterations:` or `epochs:`")
+                Diagnostic::error("E016", at, "`step` needs `iterations:` or `epochs:`")
                     .help("as in `step over d[B: 8], iterations: 60`"),
             ),
         };
@@ -190,7 +199,8 @@ impl Sema<'_> {
                     "L001",
                     local.span,
                     format!("`{}` is never used", local.name),
-                );
+                )
+                .help("remove it, or begin its name with `_` to keep it");
                 self.report(d);
             }
         }
@@ -222,7 +232,8 @@ impl Sema<'_> {
                         name.text
                     ),
                 )
-                .label(first, "hidden here"),
+                .label(first, "hidden here")
+                .help("take another name; the outer value cannot be read in the block"),
             );
             return true;
         }
@@ -387,8 +398,11 @@ impl Sema<'_> {
 
     fn bind(&mut self, name: &Name, value: &Expr, env: &mut Env) {
         if !self.free_name(name, env) {
-            // Its value is still read, for its own errors.
+            // Its value is still read, for its own errors. Which of the two a later line means is open.
             let _ = self.bound_value(name, value, env);
+            if let Some(local) = env.find(&name.text) {
+                (local.val, local.used) = (Val::Poison, true);
+            }
             return;
         }
         let position = env
@@ -454,8 +468,30 @@ impl Sema<'_> {
             Val::Expr(x) if self.live.is_none() && self.is_computed(x) => {
                 Some(Val::Expr(self.map(name, x, value.span)))
             }
+            Val::Model(_) | Val::Axis(_) | Val::Axes(_) => self.second_name(name, val, value.span),
             val => Some(val),
         }
+    }
+
+    /// E017: models and axes have the one name that introduces them.
+    fn second_name(&mut self, name: &Name, val: Val, at: Span) -> Option<Val> {
+        let (text, is) = (self.quote(at), self.what(&val));
+        let help = match val {
+            Val::Model(_) => format!(
+                "a model has one name; `model {} = frozen({})` keeps its first weights",
+                name.text,
+                text.trim_matches('`')
+            ),
+            _ => "an axis is named where it is used, as in `mean(x, T)`".to_string(),
+        };
+        self.fail(
+            Diagnostic::error(
+                "E017",
+                at,
+                format!("{text} is {is}, and a binding holds a value"),
+            )
+            .help(help),
+        )
     }
 
     /// A node of its own for a bound expression.
@@ -501,6 +537,8 @@ pub(crate) fn bound_names(body: &[Stmt]) -> Vec<(String, Span)> {
 
 /// After a failed call, the axes that it would have introduced are names without a value.
 fn lose(axes: &[AxisBinder], env: &mut Env) -> Option<Val> {
+    // Without a bracket, what axes it would have introduced is not known.
+    env.lost_axes |= axes.is_empty();
     for a in axes {
         if env.find(&a.name.text).is_none() {
             env.push(&a.name, Val::Poison, Kind::Axis);

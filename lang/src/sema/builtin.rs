@@ -3,7 +3,7 @@
 use crate::ast::{Arg, Expr, ExprKind, Name};
 use crate::diag::Diagnostic;
 use crate::graph::{
-    AxisId, AxisSize, Binary, Elem, ExprRef, ForwardOutput, Op, Reduce, TextOp, Type, Unary,
+    AxisId, AxisSize, Binary, Const, Elem, ExprRef, ForwardOutput, Op, Reduce, TextOp, Type, Unary,
 };
 use crate::source::Span;
 
@@ -201,6 +201,7 @@ impl Sema<'_> {
                     self.need_number(name, x, at)?;
                     operands.push((x, at));
                 }
+                self.limits(operands[1], operands[2])?;
                 let axes = self.join(&mut operands, span)?;
                 let elem = self.wider(operands[0].0, operands[1].0);
                 let elem = if elem == Elem::Int {
@@ -220,6 +221,27 @@ impl Sema<'_> {
                 ))
             }
             _ => self.sequence(b, span, callee, args, env),
+        }
+    }
+
+    /// The lower limit of `clamp` is not above the upper one.
+    fn limits(&mut self, lo: (ExprRef, Span), hi: (ExprRef, Span)) -> Option<()> {
+        let number = |x: ExprRef| match self.as_const(x) {
+            Some(Const::Float(v)) => Some(v),
+            Some(Const::Int(v)) => Some(v as f64),
+            _ => None,
+        };
+        match (number(lo.0), number(hi.0)) {
+            (Some(low), Some(high)) if low > high => self.fail(
+                Diagnostic::error(
+                    "E018",
+                    hi.1,
+                    format!("the upper limit {high} of `clamp` is below the lower limit {low}"),
+                )
+                .label(lo.1, "the lower limit")
+                .help("as in `clamp(x, lo, hi)`: the lower one first"),
+            ),
+            _ => Some(()),
         }
     }
 
@@ -287,17 +309,24 @@ impl Sema<'_> {
         if op == Reduce::Argmax {
             self.one_fixed(name, &axes, span)?;
         }
-        if axes.is_empty() && !matches!(op, Reduce::Count | Reduce::Std | Reduce::Var) {
+        let alone = pairwise.is_some() && found[1].is_none() && self.as_const(x).is_some();
+        if axes.is_empty() && !alone && !matches!(op, Reduce::Count | Reduce::Std | Reduce::Var) {
             // One number is its own mean.
             return Some(x);
         }
         if axes.is_empty() {
             let what = self.quote(at);
-            return self.fail(Diagnostic::error(
+            let d = Diagnostic::error(
                 "E030",
                 span,
                 format!("{what} is one number, so `{name}` has nothing to range over"),
-            ));
+            );
+            return self.fail(match pairwise {
+                Some(_) => d.help(format!(
+                    "`{name}(a, b)` chooses between two; `{name}(x, T)` along an axis"
+                )),
+                None => d,
+            });
         }
         let op = Op::Reduce { op, axes, biased };
         Some(self.emit(op, vec![x], Type { elem, axes: kept }, span))
@@ -319,49 +348,6 @@ impl Sema<'_> {
             Reduce::Argmax => Some(Elem::Int),
             _ => Some(Elem::Float),
         }
-    }
-
-    /// A ragged axis cannot lose the axes it is ragged over.
-    fn keeps_parents(
-        &mut self,
-        removed: &[AxisId],
-        kept: &[AxisId],
-        at: Span,
-        span: Span,
-    ) -> Option<()> {
-        let Some(ragged) = kept.iter().copied().find(|a| self.is_ragged(*a)) else {
-            return Some(());
-        };
-        let parents = &self.graph.axis(ragged).parents;
-        let Some(lost) = removed.iter().copied().find(|a| parents.contains(a)) else {
-            return Some(());
-        };
-        let (t, b) = (
-            self.axis_name(ragged).to_string(),
-            self.axis_name(lost).to_string(),
-        );
-        let what = self.quote(at);
-        self.fail(
-            Diagnostic::error(
-                "E035",
-                span,
-                format!("{what} cannot be reduced over `{b}` while `{t}` remains: every response along `{t}` has its own length"),
-            )
-            .help(format!("reduce over `{t}` first, or over both: `[{b}, {t}]`")),
-        )
-    }
-
-    pub(crate) fn one_fixed(&mut self, name: &str, axes: &[AxisId], span: Span) -> Option<usize> {
-        if let [a] = axes
-            && !self.is_ragged(*a)
-        {
-            return Some(self.fixed_size(*a).unwrap_or(usize::MAX));
-        }
-        self.fail(Diagnostic::error(
-            "E036",
-            span,
-            format!("`{name}` works along one axis of fixed size, as in `{name}(x, G)`"),
-        ))
     }
 
     /// Operators along one axis.

@@ -109,6 +109,7 @@ impl Sema<'_> {
             ExprKind::Binary {
                 op, left, right, ..
             } => {
+                self.impossible_case(*op, (left, right), env);
                 // Both sides are read before giving up, so that both report.
                 let a = self.expr(left, env);
                 let b = self.expr(right, env);
@@ -223,6 +224,9 @@ impl Sema<'_> {
             }
             (Elem::Text, "a number") => {
                 d.help("`number(…)` and `last_number(…)` read a number from text")
+            }
+            (Elem::Float | Elem::Int | Elem::Chat, "text") => {
+                d.help("a column that holds text is declared `text`")
             }
             _ => d,
         };

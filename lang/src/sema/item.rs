@@ -123,11 +123,10 @@ impl Sema<'_> {
             }
             let changes = |n: &crate::graph::Node| matches!(&n.kind, NodeKind::Next { state, .. } if state.0 as usize == i);
             if !self.used.contains(&('s', i)) {
-                self.report(Diagnostic::warning(
-                    "L001",
-                    span,
-                    format!("`{name}` is never used"),
-                ));
+                self.report(
+                    Diagnostic::warning("L001", span, format!("`{name}` is never used"))
+                        .help("remove it, or begin its name with `_` to keep it"),
+                );
             } else if !self.nodes.iter().any(changes) {
                 self.report(
                     Diagnostic::warning("L011", span, format!("`{name}` never changes")).help(
@@ -153,7 +152,8 @@ impl Sema<'_> {
                         "`{}` changes nothing; overriding it would have no effect",
                         p.name
                     ),
-                );
+                )
+                .help("use it in the program, or remove it");
                 self.report(d);
             }
         }
@@ -164,7 +164,8 @@ impl Sema<'_> {
                     "L003",
                     m.span,
                     format!("`{}` is loaded and never called", m.name),
-                );
+                )
+                .help("remove it: its weights take memory for nothing");
                 self.report(d);
             }
         }
@@ -178,7 +179,8 @@ impl Sema<'_> {
                     "L001",
                     r.name.span,
                     format!("`{}` is never used", r.name.text),
-                );
+                )
+                .help("remove it, or begin its name with `_` to keep it");
                 self.report(d);
             }
         }

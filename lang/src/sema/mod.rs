@@ -10,6 +10,7 @@ mod axes;
 mod body;
 mod builtin;
 mod call;
+mod case;
 mod emit;
 mod expr;
 mod finish;
@@ -153,6 +154,8 @@ pub(crate) struct Sema<'a> {
     pub stack: Vec<(usize, usize)>,
     /// The calls of functions whose bodies are being read, outermost first.
     pub sites: Vec<Site>,
+    /// Models that a verb was told not to fit.
+    pub unfit: BTreeSet<ModelId>,
     /// Functions that were put in somewhere.
     pub inlined: BTreeSet<(usize, usize)>,
     /// Tree nodes visited.
@@ -194,6 +197,7 @@ impl<'a> Sema<'a> {
             columns: HashMap::new(),
             stack: vec![],
             sites: vec![],
+            unfit: BTreeSet::new(),
             inlined: BTreeSet::new(),
             visits: 0,
             depth: 0,

@@ -72,6 +72,11 @@ impl Sema<'_> {
                 };
                 self.define(index, &f.name, def);
             }
+            if let ItemKind::Bad(Some(name)) = &item.kind
+                && !self.modules[index].names.contains_key(&name.text)
+            {
+                self.define(index, name, Def::Poison);
+            }
         }
         index
     }
@@ -176,11 +181,14 @@ impl Sema<'_> {
     pub(crate) fn other_file(&mut self, path: &str, span: Span) -> Option<usize> {
         if let Some(known) = self.modules.iter().position(|m| m.name == path) {
             if self.modules[known].open {
-                return self.fail(Diagnostic::error(
-                    "E014",
-                    span,
-                    format!("`{path}` imports itself"),
-                ));
+                let open = self.modules[known..].iter().filter(|m| m.open);
+                let mut names: Vec<String> = open.map(|m| format!("`{}`", m.name)).collect();
+                names.push(format!("`{path}`"));
+                let around = names.join(" → ");
+                return self.fail(
+                    Diagnostic::error("E014", span, format!("imports in a circle: {around}"))
+                        .help("move what both need into a file that imports neither"),
+                );
             }
             return Some(known);
         }

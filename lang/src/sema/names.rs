@@ -25,11 +25,14 @@ impl Sema<'_> {
             }
             self.function_names(f, i);
             if program && !self.failed() && !f.name.text.starts_with('_') {
-                self.report(Diagnostic::warning(
-                    "L001",
-                    f.name.span,
-                    format!("`{}` is never used", f.name.text),
-                ));
+                self.report(
+                    Diagnostic::warning(
+                        "L001",
+                        f.name.span,
+                        format!("`{}` is never used", f.name.text),
+                    )
+                    .help("remove it, or begin its name with `_` to keep it"),
+                );
             }
         }
     }

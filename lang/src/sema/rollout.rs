@@ -317,6 +317,32 @@ impl Sema<'_> {
             "as in `[T: ..64]`"
         };
         let name = &callee.text;
+        let Some(last) = binders.last() else {
+            let message = format!("`{name}` needs a response axis with its limit in `[ … ]`");
+            return self.fail(Diagnostic::error("E037", at, message).help(help));
+        };
+        if let Some(Size::Fixed(n)) = &last.size {
+            // The limit of a response, written as a length.
+            let (axis, size) = (&last.name.text, self.quote(n.span));
+            let size = size.trim_matches('`').to_string();
+            let message = format!(
+                "`{axis}: {size}` fixes a length, and `{name}` needs the limit of its responses last"
+            );
+            let point = Span {
+                hi: n.span.lo,
+                ..n.span
+            };
+            let d = Diagnostic::error("E037", last.span, message);
+            return self.fail(match binders {
+                [_] | [_, _] => d
+                    .help(format!("`{axis}: ..{size}` is at most {size} tokens"))
+                    .fix(
+                        format!("write `{axis}: ..{size}`"),
+                        vec![(point, "..".into())],
+                    ),
+                _ => d.help(help),
+            });
+        }
         let needs = match name.as_str() {
             "generate" => "a response axis with its limit, and at most one axis before it",
             _ => "one response axis with its limit",

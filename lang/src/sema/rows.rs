@@ -52,6 +52,23 @@ impl Sema<'_> {
             Some(e) => Some(self.whole(e, env, "limit", (1, ROWS))?),
             None => None,
         };
+        if let (Some(n), Some(e), Some(size)) = (limit, found[0], self.fixed_size(parent))
+            && n > size
+        {
+            let (p, introduced) = (
+                self.axis_name(parent).to_string(),
+                self.graph.axis(parent).span,
+            );
+            return self.fail(
+                Diagnostic::error(
+                    "E018",
+                    e.span,
+                    format!("`limit: {n}` is more than the {size} rows of `{p}`, so it limits nothing"),
+                )
+                .label(introduced, format!("{size} rows"))
+                .help(format!("a part of the rows has at most {size}; a larger `{p}` gives more to choose from")),
+            );
+        }
         let x = self.expr(cond, env)?;
         if self.elem(x) != Elem::Bool {
             return self.wrong_type("`where`", "a truth value", x, cond.span);

@@ -198,7 +198,7 @@ impl Sema<'_> {
     /// Whether an item of a file did not parse.
     pub(crate) fn lost_items(&self, module: usize) -> bool {
         let items = self.modules.get(module).map(|m| &m.file.items);
-        items.is_some_and(|i| i.iter().any(|i| matches!(i.kind, ItemKind::Bad)))
+        items.is_some_and(|i| i.iter().any(|i| matches!(i.kind, ItemKind::Bad(None))))
     }
 
     /// Reports an unknown name, with what is near or where it is bound.

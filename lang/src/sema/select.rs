@@ -111,11 +111,16 @@ impl Sema<'_> {
         let count = self.whole(k, env, "k", (1, GROUP))?;
         if count > size {
             let g = self.axis_name(axis).to_string();
-            return self.fail(Diagnostic::error(
-                "E018",
-                k.span,
-                format!("`k: {count}` is more than the {size} entries of `{g}`"),
-            ));
+            let introduced = self.graph.axis(axis).span;
+            return self.fail(
+                Diagnostic::error(
+                    "E018",
+                    k.span,
+                    format!("`k: {count}` is more than the {size} entries of `{g}`"),
+                )
+                .label(introduced, format!("{size} entries"))
+                .help(format!("`k` may be 1 to {size}")),
+            );
         }
         let key = format!("top {} {} {count}", axis.0, by.0);
         let into = self.derived(axis, &key, axis, None);
@@ -139,13 +144,17 @@ impl Sema<'_> {
             return Some(());
         };
         let (text, bad) = (self.quote(at), self.axis_name(bad).to_string());
+        let along = self.axis_name(axis).to_string();
         self.fail(
             Diagnostic::error(
                 "E030",
                 at,
-                format!("{text} is an index for `{name}` and still has the axis `{bad}`"),
+                format!("`{name}` along `{along}` takes one index, and {text} still has the axis `{bad}`"),
             )
-            .help(format!("`argmax(x, {bad})` gives one index")),
+            .help(format!(
+                "`argmax({}, {bad})` is the index of the largest",
+                text.trim_matches('`')
+            )),
         )
     }
 

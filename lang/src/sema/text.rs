@@ -42,9 +42,16 @@ impl Sema<'_> {
                 ));
             };
             if let Err(error) = regex::Regex::new(&pattern) {
+                let why = reason(&error);
                 return self.fail(
-                    Diagnostic::error("E041", at, "this regular expression is not valid")
-                        .here(reason(&error)),
+                    Diagnostic::error(
+                        "E041",
+                        at,
+                        format!("this regular expression does not parse: {why}"),
+                    )
+                    .help(
+                        "a character with a meaning stands for itself behind `\\\\`, as in `\\\\(`",
+                    ),
                 );
             }
         }

@@ -83,6 +83,10 @@ impl Sema<'_> {
             ModelKind::Scalar { per, .. } => format!("`scalar(per: {})`", per.name()),
             _ => "a language model".to_string(),
         };
+        if !self.unfit.insert(m) {
+            // Told where the model was first read: one cause, one message.
+            return None;
+        }
         let (name, declared) = (self.graph.model(m).name.clone(), self.graph.model(m).span);
         let reads = match per {
             Per::Token => "a per-token scalar head",
@@ -111,6 +115,9 @@ impl Sema<'_> {
             Per::Token => "value",
             Per::Response => "score",
         };
+        if !self.unfit.insert(m) {
+            return None;
+        }
         let (per, name) = (per.name(), self.graph.model(m).name.clone());
         let declared = self.graph.model(m).span;
         self.fail(

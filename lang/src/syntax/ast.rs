@@ -86,8 +86,8 @@ pub enum ItemKind {
     Eval(Eval),
     /// `place p on cluster(…) { … }`
     Place(Place),
-    /// Text that did not parse; reported already.
-    Bad,
+    /// Text that did not parse; reported already. Its name, where it has one.
+    Bad(Option<Name>),
 }
 
 /// Where imports come from.

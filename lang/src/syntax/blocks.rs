@@ -182,10 +182,85 @@ impl Reader<'_, '_> {
             Some(_) => Node::Line { a, b, bind },
             None => Node::Verbatim { a, b },
         });
+        let read = kind.is_some();
         let kind = kind.unwrap_or_else(|| self.broken(opening, a, b));
         let span = self.tokens.span(a, b);
         body.statements.push(Stmt { span, kind });
+        if !read && bind {
+            body.statements.extend(self.further_names(a, b));
+        }
         b
+    }
+
+    /// The names of `x = 1 y = 2` behind the first: they were to be bound too.
+    fn further_names(&self, a: usize, b: usize) -> Vec<Stmt> {
+        let tokens = self.tokens;
+        let mut depth = 0usize;
+        let mut found = vec![];
+        for i in a + 2..b {
+            match tokens.at(i) {
+                "(" | "[" | "{" => depth += 1,
+                ")" | "]" | "}" => depth = depth.saturating_sub(1),
+                "=" if depth == 0 && tokens.is_name(i - 1) => found.push(i - 1),
+                _ => {}
+            }
+        }
+        let statement = |i: usize| Stmt {
+            span: tokens.span(i, i + 1),
+            kind: StmtKind::Bind {
+                name: Name {
+                    text: tokens.at(i).to_string(),
+                    span: tokens.span(i, i + 1),
+                },
+                value: self.bad(tokens.span(i, i + 1)),
+            },
+        };
+        found.into_iter().map(statement).collect()
+    }
+
+    /// `train policy:` with its lines behind it: reported once, and the lines are read as its block.
+    fn colon_block(
+        &self,
+        (a, colon): (usize, usize),
+        limit: usize,
+        level: usize,
+        braces: Braces,
+        body: &mut Body,
+    ) -> usize {
+        let tokens = self.tokens;
+        self.report(
+            Diagnostic::error(
+                "E001",
+                tokens.span(colon, colon + 1),
+                "the block of `train` stands in `{ … }`, not behind `:`",
+            )
+            .help(Piece::Train.example()),
+        );
+        let parts = self.piece(Piece::Train, a, colon, train_head).flatten();
+        let margin = tokens.code[a].indent;
+        let mut inner = Body::empty(limit);
+        let mut i = colon + 1;
+        while i < limit && tokens.code[i].indent > margin && tokens.at(i) != "}" {
+            i = self.statement(i, limit, level + 1, braces, &mut inner);
+        }
+        let own = tokens
+            .code
+            .get(i)
+            .is_some_and(|t| t.line_start && t.indent == margin);
+        if i < limit && tokens.at(i) == "}" && own && braces == Braces::Surplus {
+            i += 1;
+        }
+        body.nodes.push(Node::Verbatim { a, b: i });
+        let kind = parts.map_or(StmtKind::Bad, |(model, options)| StmtKind::Train {
+            model,
+            options,
+            body: inner.statements,
+        });
+        body.statements.push(Stmt {
+            span: tokens.span(a, i),
+            kind,
+        });
+        i
     }
 
     /// What is still known of a statement that does not parse: its name, or that there is a loss.
@@ -243,6 +318,11 @@ impl Reader<'_, '_> {
     ) -> usize {
         let tokens = self.tokens;
         let head = self.prefix(Rule::train_head, a, self.head_limit(a, limit));
+        if let Some(colon) = head.filter(|end| *end < limit && tokens.at(*end) == ":")
+            && tokens.begins_line(colon + 1)
+        {
+            return self.colon_block((a, colon), limit, level, braces, body);
+        }
         let exact = head.filter(|end| *end < limit && tokens.at(*end) == "{");
         let Some(open) = exact.or_else(|| self.body_open(a, limit)) else {
             let b = statement_end(tokens, a, limit, braces).max(a + 1);

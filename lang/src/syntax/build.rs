@@ -217,6 +217,7 @@ impl Builder<'_, '_> {
                     .label(left.span, "this is already a comparison")
                     .help("join two comparisons with `and`, as in `0 < x and x < 1`"),
             );
+            return self.make(left.span.to(right.span), ExprKind::Bad);
         }
         let span = left.span.to(right.span);
         let (left, right) = (Box::new(left), Box::new(right));

@@ -6,7 +6,7 @@ use super::ast::*;
 use super::build::{Builder, children};
 use super::explain::Piece;
 use super::grammar::Rule;
-use super::mistakes::{foreign_opening, unknown_item};
+use super::mistakes::{foreign_opening, swallowed, unknown_item};
 use super::parse::{Node, Reader, doc_lines};
 use super::split::{item_boundaries, item_end, statement_starts};
 use crate::diag::Diagnostic;
@@ -55,9 +55,20 @@ impl Reader<'_, '_> {
                 let diagnostic = foreign_opening(self.tokens, a)
                     .unwrap_or_else(|| unknown_item(self.tokens, a, limit));
                 self.report(diagnostic);
-                (ItemKind::Bad, Node::Verbatim { a, b: limit })
+                (self.unread(a, limit), Node::Verbatim { a, b: limit })
             }
         }
+    }
+
+    /// An item that does not parse. What it was to name is known where a keyword and a name begin it:
+    /// then only that name is without a meaning.
+    fn unread(&self, a: usize, b: usize) -> ItemKind {
+        let names = ["param", "data", "model", "reward", "state", "fn", "def"];
+        let named = names.contains(&self.tokens.at(a)) && a + 1 < b && self.tokens.is_name(a + 1);
+        ItemKind::Bad(named.then(|| Name {
+            text: self.tokens.at(a + 1).to_string(),
+            span: self.tokens.span(a + 1, a + 2),
+        }))
     }
 
     /// An item without a block.
@@ -71,7 +82,7 @@ impl Reader<'_, '_> {
         let b = item_end(self.tokens, a, limit);
         match self.item_piece(piece, a, b, build) {
             Some(kind) => (kind, Node::Line { a, b, bind: false }),
-            None => (ItemKind::Bad, Node::Verbatim { a, b }),
+            None => (self.unread(a, b), Node::Verbatim { a, b }),
         }
     }
 
@@ -80,7 +91,7 @@ impl Reader<'_, '_> {
             let b = item_end(self.tokens, a, limit);
             let end = self.body_open(a, b).unwrap_or(b);
             self.piece(Piece::Fn, a, end, |_, _| ());
-            return (ItemKind::Bad, Node::Verbatim { a, b });
+            return (self.unread(a, b), Node::Verbatim { a, b });
         };
         if self.tokens.at(head) != "{" {
             return self.line(Piece::FnExpr, a, limit, |builder, pair| {
@@ -98,7 +109,8 @@ impl Reader<'_, '_> {
         let parts = self.piece(Piece::Fn, a, head, fn_head).flatten();
         let (value, body) = self.fn_body(head, limit);
         let node = body.node(a, head);
-        let kind = parts.map_or(ItemKind::Bad, |(name, params, result)| {
+        let unread = self.unread(a, head);
+        let kind = parts.map_or(unread, |(name, params, result)| {
             ItemKind::Fn(Fn {
                 name,
                 params,
@@ -139,13 +151,13 @@ impl Reader<'_, '_> {
         };
         let end = self.prefix(head_rule, a, self.head_limit(a, limit));
         let Some(open) = end.filter(|end| self.tokens.at(*end) == "{" && *end < limit) else {
-            return (ItemKind::Bad, self.broken_block(piece, a, end, limit));
+            return (ItemKind::Bad(None), self.broken_block(piece, a, end, limit));
         };
         if piece == Piece::Place {
             let head = self.piece(piece, a, open, place_head).flatten();
             let (calls, body) = self.place_calls(open, limit);
             let node = body.node(a, open);
-            let kind = head.map_or(ItemKind::Bad, |(program, cluster)| {
+            let kind = head.map_or(ItemKind::Bad(None), |(program, cluster)| {
                 ItemKind::Place(Place {
                     program,
                     cluster,
@@ -170,7 +182,7 @@ impl Reader<'_, '_> {
                 axes,
                 body: body.statements,
             }),
-            None => ItemKind::Bad,
+            None => ItemKind::Bad(None),
         };
         (kind, node)
     }
@@ -185,7 +197,8 @@ impl Reader<'_, '_> {
                 let noun = piece.noun();
                 let at = self.tokens.span(b - 1, b);
                 let message = format!("expected `{{` after the head of this {noun}");
-                self.report(Diagnostic::error("E001", at, message).help(piece.example()));
+                let plain = || Diagnostic::error("E001", at, message).help(piece.example());
+                self.report(swallowed(self.tokens, a, limit).unwrap_or_else(plain));
             }
             return Node::Verbatim { a, b: limit };
         };

@@ -2,6 +2,7 @@
 
 use super::explain::{Failure, Piece, is_mark, shown};
 use super::grammar::Rule;
+use super::python;
 use super::split::{FOREIGN, ITEMS, STATEMENTS, balance, near};
 use super::tokens::{TokenKind, Tokens};
 use crate::diag::Diagnostic;
@@ -14,13 +15,65 @@ fn error(span: Span, message: impl Into<String>) -> Diagnostic {
 /// The known mistake behind a failure, if it is one.
 pub(crate) fn find(tokens: &Tokens, failure: &Failure) -> Option<Diagnostic> {
     lexical(tokens, failure)
+        .or_else(|| swallowed(tokens, failure.a, failure.b))
         .or_else(|| comma_before_block(tokens, failure))
         .or_else(|| foreign_word(tokens, failure))
         .or_else(|| equals_sign(tokens, failure))
+        .or_else(|| python::index(tokens, failure))
         .or_else(|| brackets(tokens, failure))
         .or_else(|| conditional(tokens, failure))
         .or_else(|| comma(tokens, failure))
+        .or_else(|| python::find(tokens, failure))
         .or_else(|| shape(tokens, failure))
+}
+
+/// `'yes'`, with the change where the closing quote stands on the line.
+fn single_quotes(tokens: &Tokens, here: Span) -> Diagnostic {
+    let d = error(here, "a text stands between double quotes, `\"`");
+    let rest = &tokens.text[here.hi as usize..];
+    let line = rest.lines().next().unwrap_or_default();
+    let inside = line.split('\'').next().unwrap_or_default();
+    if inside.len() == line.len() || inside.contains(['"', '\\']) {
+        return d;
+    }
+    let close = here.hi as usize + inside.len();
+    let quote = |lo: usize| (Span::new(here.file, lo, lo + 1), "\"".to_string());
+    d.fix(
+        "write double quotes",
+        vec![quote(here.lo as usize), quote(close)],
+    )
+}
+
+/// `a // 2]`: what was to divide begins a comment, and the bracket is in it.
+pub(crate) fn swallowed(tokens: &Tokens, a: usize, b: usize) -> Option<Diagnostic> {
+    let piece = tokens.span(a, b);
+    let begin = tokens.comments.partition_point(|c| c.span.lo < piece.lo);
+    let comments = tokens.comments[begin..]
+        .iter()
+        .zip(&tokens.comment_line_start[begin..]);
+    for (comment, alone) in comments {
+        let next = tokens.index_at(comment.span.lo as usize);
+        if next > b || comment.span.lo > piece.hi + 1 {
+            break;
+        }
+        let slashes = Span::new(
+            comment.span.file,
+            comment.span.lo as usize,
+            comment.span.lo as usize + 2,
+        );
+        let open = innermost(tokens, a, next.min(b)).map(|open| partner(tokens.at(open)));
+        let closes = open.is_some_and(|close| comment.text.contains(close));
+        if !alone && closes && tokens.text[slashes.range()] == *"//" {
+            return Some(
+                error(
+                    slashes,
+                    "`//` begins a comment, so the rest of this line is not read",
+                )
+                .help("`floor(a / b)` divides and rounds down"),
+            );
+        }
+    }
+    None
 }
 
 /// Tokens that the language does not have, up to where parsing stopped.
@@ -45,7 +98,7 @@ fn lexical(tokens: &Tokens, failure: &Failure) -> Option<Diagnostic> {
                 "||" => error(here, "`||` is written `or`").fix("write `or`", replace("or")),
                 "**" => error(here, "`**` is written `^`").fix("write `^`", replace("^")),
                 "!" => error(here, "`!` is written `not`").fix("write `not`", replace("not ")),
-                "'" => error(here, "a text stands between double quotes, `\"`"),
+                "'" => single_quotes(tokens, here),
                 "&" => error(here, "`&` is written `and`").help("as in `a > 0 and b > 0`"),
                 "+=" | "-=" | "*=" | "/=" => error(here, format!("`{text}` does not exist: a binding is never changed"))
                     .help("bind a new name, or carry a `state` to the next iteration with `next`"),
@@ -379,6 +432,9 @@ pub(crate) fn foreign_opening(tokens: &Tokens, a: usize) -> Option<Diagnostic> {
     if !FOREIGN.contains(&word) && word != "if" {
         return None;
     }
+    if let Some(diagnostic) = python::import(tokens, a) {
+        return Some(diagnostic);
+    }
     let (message, help) = match word {
         "def" | "function" | "func" => (
             format!("`{word}` is written `fn`"),
@@ -399,6 +455,10 @@ pub(crate) fn foreign_opening(tokens: &Tokens, a: usize) -> Option<Diagnostic> {
         "if" => (
             "`if` is not a statement".to_string(),
             "it gives a value, as in `x = if c then a else b`",
+        ),
+        "assert" => (
+            "there is no `assert`".to_string(),
+            "the range of a `param` holds its values, as in `param batch: int in 1.. = 8`",
         ),
         "print" => (
             "there is no `print`".to_string(),
@@ -474,6 +534,11 @@ pub(crate) fn unknown_statement(tokens: &Tokens, a: usize, b: usize) -> Diagnost
             "next" => Piece::Next,
             _ => Piece::Return,
         };
+        if word == "log" && matches!(tokens.at(a + 1), "(" | "{") {
+            let open = tokens.span(a + 1, a + 2);
+            let message = format!("`log` takes `name: value`, without `{}`", tokens.at(a + 1));
+            return error(open, message).help(piece.example());
+        }
         return error(here, format!("this `{word}` is not complete")).help(piece.example());
     }
     if ITEMS.contains(&word) && tokens.is_name(a + 1) && b > a + 1 {

@@ -14,6 +14,7 @@ pub(crate) mod library;
 mod memo;
 mod mistakes;
 pub mod parse;
+mod python;
 mod scan;
 mod shift;
 mod split;

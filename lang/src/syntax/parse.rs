@@ -156,7 +156,12 @@ impl<'a, 't> Reader<'a, 't> {
     fn hash_comments(&self) {
         let text = self.tokens.text.as_bytes();
         let comments = self.tokens.comments.iter();
-        let mut hashes = comments.filter(|c| text.get(c.span.lo as usize) == Some(&b'#'));
+        // In `'#'` it is the single quotes that are wrong.
+        let quoted = |lo: usize| lo > 0 && text[lo - 1] == b'\'';
+        let mut hashes = comments.filter(|c| {
+            let lo = c.span.lo as usize;
+            text.get(lo) == Some(&b'#') && !quoted(lo)
+        });
         let Some(first) = hashes.next() else {
             return;
         };

@@ -63,7 +63,7 @@ impl Scanner<'_> {
 
     fn comment(&mut self) -> Option<TokenKind> {
         let rest = &self.text.as_bytes()[self.at..];
-        let end = rest.iter().position(|b| *b == b'\n');
+        let end = rest.iter().position(|b| matches!(b, b'\n' | b'\r'));
         self.at += end.unwrap_or(rest.len());
         None
     }

@@ -104,7 +104,11 @@ impl Shift for ItemKind {
             ItemKind::Step(x) => x.shift(to),
             ItemKind::Eval(x) => x.shift(to),
             ItemKind::Place(x) => x.shift(to),
-            ItemKind::Bad => {}
+            ItemKind::Bad(name) => {
+                if let Some(name) = name {
+                    name.shift(to);
+                }
+            }
         }
     }
 }

@@ -14,9 +14,9 @@ pub(crate) const ITEMS: [&str; 10] = [
 pub(crate) const STATEMENTS: [&str; 6] = ["rows", "train", "minimize", "log", "next", "return"];
 
 /// Openings of other languages: they begin a piece of their own, so that the message is about them.
-pub(crate) const FOREIGN: [&str; 16] = [
+pub(crate) const FOREIGN: [&str; 17] = [
     "def", "class", "import", "from", "for", "while", "let", "const", "var", "function", "func",
-    "lambda", "return", "with", "try", "print",
+    "lambda", "return", "with", "try", "print", "assert",
 ];
 
 /// How a statement begins.

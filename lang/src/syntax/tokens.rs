@@ -56,7 +56,7 @@ impl<'t> Tokens<'t> {
         while let Some((kind, lo)) = scanner.next() {
             let hi = scanner.at;
             let gap = &text.as_bytes()[end..lo];
-            let newline = gap.iter().rposition(|b| *b == b'\n');
+            let newline = gap.iter().rposition(|b| matches!(b, b'\n' | b'\r'));
             let line_start = newline.is_some() || end == 0;
             if line_start {
                 indent = gap.len() - newline.map_or(0, |n| n + 1);

@@ -272,7 +272,7 @@ fn names(file: &File) -> Vec<String> {
         ItemKind::Step(_) => Some("step".into()),
         ItemKind::Eval(_) => Some("eval".into()),
         ItemKind::Place(_) => Some("place".into()),
-        ItemKind::Bad => None,
+        ItemKind::Bad(_) => None,
     };
     file.items.iter().filter_map(|i| name(&i.kind)).collect()
 }
@@ -305,7 +305,12 @@ fn parsed(text: &str, items: &[String], memory: &Memory, seen: &mut Seen) {
             seen.survived += 1;
         }
     }
-    if file.items.iter().any(|i| matches!(i.kind, ItemKind::Bad)) && diagnostics.is_empty() {
+    if file
+        .items
+        .iter()
+        .any(|i| matches!(i.kind, ItemKind::Bad(_)))
+        && diagnostics.is_empty()
+    {
         seen.wrong.push("an item was lost without a message".into());
     }
 }

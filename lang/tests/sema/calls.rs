@@ -276,7 +276,7 @@ fn picked_and_top_responses_have_token_axes_of_their_own() {
     for (statements, said) in [
         (
             "best = pick(roll, G, r)",
-            "E030 `r` is an index for `pick` and still has the axis `G`",
+            "E030 `pick` along `G` takes one index, and `r` still has the axis `G`",
         ),
         (
             "two = top(roll, G, by: r, k: 9)",

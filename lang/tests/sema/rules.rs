@@ -73,7 +73,7 @@ fn one_error_does_not_spread() {
 fn reductions_name_the_axes_found() {
     assert_eq!(
         body("log a: mean(mean(r, T))"),
-        "E030 `T` `r` has axes `[B, G]`, so it cannot be reduced over `T`"
+        "E030 `T` `r` has axes `[B, G]`, so it cannot be reduced over `T` | it can be reduced over `B` or `G`"
     );
     assert_eq!(
         body("log a: mean(mean(r, Q))"),
@@ -81,7 +81,7 @@ fn reductions_name_the_axes_found() {
     );
     assert_eq!(
         body("log a: mean(mean(roll.logp, [B, G]))"),
-        "E035 `mean(roll.logp, [B, G])` `roll.logp` cannot be reduced over `B` while `T` remains: every response along `T` has its own length | reduce over `T` first, or over both: `[B, T]`"
+        "E035 `mean(roll.logp, [B, G])` `roll.logp` cannot be reduced over `B` while `T` remains: responses differ in length | reduce over `T` first, or over both: `[B, T]`"
     );
 }
 
@@ -107,7 +107,7 @@ fn two_response_axes_do_not_meet() {
 fn a_ratio_over_the_reference_is_found_through_functions() {
     assert_eq!(
         only(&program("ref = logp(anchor, roll)\ntrain policy {\n  lp = logp(policy, roll)\n  minimize -mean(clipped(exp(lp - ref), r))\n}").replace("param base", "use std.ppo { clipped }\nparam base")),
-        "M102 `exp(lp - ref)` this ratio divides `policy` by `anchor`; an importance ratio needs the version that sampled `roll` | use `roll.logp`"
+        "M102 `exp(lp - ref)` this ratio divides `policy` by `anchor`; it needs the version that sampled `roll` | an importance ratio divides by the sampling policy: `roll.logp`"
     );
 }
 
@@ -136,7 +136,7 @@ fn group_statistics_of_live_values_are_free_and_row_statistics_are_linear() {
     assert_eq!(messages(&check(&clean, &[])), "");
     assert_eq!(
         body("train policy {\n  lp = logp(policy, roll)\n  minimize std(sum(lp, T))\n}"),
-        "E024 `std(sum(lp, T))` `std(sum(lp, T))` is not linear in a live value that is reduced over `B` | a minibatch may be cut along `B`, so a loss may only add, average and scale over it; compute the rest before `train`"
+        "E024 `std(sum(lp, T))` `std(sum(lp, T))` is not linear in a live value that is reduced over `B` | a live sum or mean over `B` may be added and scaled; anything else is computed above `train`"
     );
 }
 

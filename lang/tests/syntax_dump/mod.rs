@@ -154,7 +154,7 @@ pub fn item(item: &Item) -> String {
             });
             format!("(place {} {}{calls})", p.program.text, expr(&p.cluster))
         }
-        ItemKind::Bad => "BAD".into(),
+        ItemKind::Bad(_) => "BAD".into(),
     };
     doc + &text
 }
