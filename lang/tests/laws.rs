@@ -266,6 +266,22 @@ proptest! {
     }
 
     #[test]
+    fn a_body_in_braces_is_its_value_with_the_bindings_put_in(
+        parts in prop::array::uniform3(term(4, false)),
+        op in prop::sample::select(vec!["+", "-", "*", "/"]),
+    ) {
+        let (leaves, params) = (input_axes(), ["a", "b", "c", "d"].map(str::to_string));
+        let [p, q, r] = parts.map(|t| t.text(&leaves, &params, &AXES));
+        let head = "fn f(a: float[..], b: float[..], c: float[..], d: float[.., T]) -> float[..]";
+        let plain = format!("{head} = ({p} {op} ({q})) * ({r})\n");
+        let bound = format!("{head} {{\n  u = {p} {op} ({q})\n  v = {r}\n  return u * v\n}}\n");
+        let all = inputs(&input_names(), &AXES);
+        let call = "f(s, q, r, x)";
+        let (plain, bound) = (expression(call, &plain, &all), expression(call, &bound, &all));
+        prop_assert_eq!(meaning(&plain), meaning(&bound));
+    }
+
+    #[test]
     fn the_names_of_parameters_change_nothing(body in term(4, true)) {
         let leaves = input_axes();
         let all = inputs(&input_names(), &AXES);

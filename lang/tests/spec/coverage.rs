@@ -152,8 +152,10 @@ fn command_line() -> (BTreeSet<String>, BTreeSet<String>) {
     let body = body
         .and_then(|b| b.split_once("\n}"))
         .map_or("", |(b, _)| b);
-    let commands = body.lines().filter_map(|l| l.trim().split_once('('));
-    let commands = commands.map(|(name, _)| name.to_lowercase()).collect();
+    let variants = body.lines().map(str::trim);
+    let variants = variants.filter(|l| l.starts_with(char::is_uppercase));
+    let commands = variants.filter_map(|l| l.split(['(', ',', ' ']).next());
+    let commands = commands.map(str::to_lowercase).collect();
     let mut flags = BTreeSet::from(["version".to_string(), "help".into()]);
     for field in source.split("#[arg(").skip(1) {
         let (head, rest) = field.split_once(")]").unwrap_or((field, ""));

@@ -81,6 +81,7 @@ impl Reader {
             let checked = program.check(name, &self.files);
             self.compare(block, &program, &checked);
             self.layout(block, &program);
+            self.wording(block, &checked);
             if block.is("shows") {
                 self.shown(block, &program, &checked, blocks.get(i + 1));
             }
@@ -129,6 +130,20 @@ impl Reader {
                 "{}: `rlhf fmt` writes it as\n{formatted}",
                 block.place
             ));
+        }
+    }
+
+    /// Messages fit a line, and speak of the program rather than of its reader.
+    fn wording(&mut self, block: &Block, checked: &Checked) {
+        for d in &checked.compiled.diagnostics {
+            let long = d.message.chars().count() > 100;
+            let all = format!("{} {}", d.message, d.help.as_deref().unwrap_or_default());
+            let mut words = all.split(|c: char| !c.is_alphabetic());
+            let reader =
+                words.any(|w| matches!(w.to_lowercase().as_str(), "you" | "your" | "please"));
+            if long || reader || all.contains('!') && !all.contains("!=") {
+                self.wrong.push(format!("{}: {}", block.place, d.message));
+            }
         }
     }
 
