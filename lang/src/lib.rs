@@ -3,12 +3,16 @@
 //! Pure: nothing here reads files, the clock or the environment, prints, or knows of libtorch. Texts
 //! come in, plain values go out, so the same code serves the command line, an editor and every rank.
 
+extern crate alloc;
+
 pub mod compile;
 pub mod diag;
 pub mod facts;
+pub mod fix;
 pub mod fmt;
 pub mod graph;
 pub mod lint;
+pub mod reference;
 mod sema;
 pub mod source;
 pub mod syntax;

@@ -28,8 +28,12 @@ pub enum Command {
     Run(Run),
     /// Evaluate a pure expression over JSON values
     Eval(Eval),
-    /// Explain a diagnostic's code
+    /// Explain a diagnostic's code, or list all codes
     Explain(Explain),
+    /// Show the signature and the text of a function or verb
+    Doc(Doc),
+    /// Copy a shipped algorithm to edit it
+    New(New),
 }
 
 /// `rlhf check`
@@ -47,6 +51,12 @@ pub struct Check {
     /// Read every row of the data rather than the first 256
     #[arg(long)]
     pub all_rows: bool,
+    /// Apply the changes that are safe, and report what is left
+    #[arg(long, conflicts_with = "watch")]
+    pub fix: bool,
+    /// Check again whenever something that was read has changed
+    #[arg(long)]
+    pub watch: bool,
 }
 
 /// What else fails a check.
@@ -74,11 +84,14 @@ pub struct Graph {
     #[arg(required = true, value_name = "FILE|name=value")]
     pub words: Vec<String>,
     /// In Graphviz's language
-    #[arg(long, conflicts_with = "svg")]
+    #[arg(long, group = "form")]
     pub dot: bool,
     /// As a picture
-    #[arg(long)]
+    #[arg(long, group = "form")]
     pub svg: bool,
+    /// In Mermaid's language, which pages of code hosts draw
+    #[arg(long, group = "form")]
+    pub mermaid: bool,
     /// Write here instead of to standard output
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
@@ -106,6 +119,9 @@ pub struct Run {
     /// Where to compute
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     pub device: String,
+    /// Start anew, in a fresh run directory, whenever the program has changed and checks
+    #[arg(long, conflicts_with = "out")]
+    pub watch: bool,
     /// Print only the summary
     #[arg(long)]
     pub quiet: bool,
@@ -141,6 +157,23 @@ pub struct Eval {
 /// `rlhf explain`
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// A code such as E031
-    pub code: String,
+    /// A code such as E031; all codes are listed without one
+    pub code: Option<String>,
+}
+
+/// `rlhf doc`
+#[derive(Debug, Args)]
+pub struct Doc {
+    /// A function, a module or a verb, such as k3, std.kl.k3, std.kl or generate
+    pub name: Option<String>,
+}
+
+/// `rlhf new`
+#[derive(Debug, Args)]
+pub struct New {
+    /// The file to write; `.rlhf` is added to a name without an ending
+    pub file: Option<String>,
+    /// The shipped algorithm to copy; without it, they are listed
+    #[arg(long, value_name = "NAME")]
+    pub from: Option<String>,
 }

@@ -6,6 +6,9 @@ use rlhf_lang::compile::{self, Compiled, Request};
 
 use crate::outcome::{Outcome, Stop};
 
+/// Params and their values, as given.
+pub type Overrides = Vec<(String, String)>;
+
 /// A program's text and where it comes from.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -17,6 +20,8 @@ pub struct Program {
     pub text: String,
     /// Paths in the program are relative to this folder.
     pub folder: PathBuf,
+    /// Where the text is; `None` inside this executable.
+    pub file: Option<PathBuf>,
 }
 
 impl Program {
@@ -44,6 +49,7 @@ impl Program {
             stem: word.into(),
             text: text.into(),
             folder: PathBuf::from("."),
+            file: None,
         })
     }
 
@@ -60,6 +66,7 @@ impl Program {
             stem: stem.into(),
             text,
             folder: parent(path),
+            file: Some(path.into()),
             name,
         })
     }
@@ -75,22 +82,30 @@ impl Program {
     }
 }
 
-/// `name=value` words apart from the others.
-pub fn split(words: &[String]) -> (Vec<&str>, Vec<(String, String)>) {
+/// `name=value` words apart from the others. A name that is given two values is refused: which one counts
+/// would be a guess.
+pub fn split(words: &[String]) -> Outcome<(Vec<&str>, Overrides)> {
     let mut files = vec![];
-    let mut overrides = vec![];
+    let mut overrides = Overrides::new();
     for word in words {
-        match word.split_once('=') {
-            Some((name, value)) if is_name(name) => overrides.push((name.into(), value.into())),
-            _ => files.push(word.as_str()),
+        let Some((name, value)) = word.split_once('=').filter(|(name, _)| is_name(name)) else {
+            files.push(word.as_str());
+            continue;
+        };
+        if let Some((_, before)) = overrides.iter().find(|(known, _)| known == name) {
+            return Err(Stop::usage(
+                format!("`{name}` is given twice: `{name}={before}` and `{word}`"),
+                "a param has one value; keep one of the two",
+            ));
         }
+        overrides.push((name.into(), value.into()));
     }
-    (files, overrides)
+    Ok((files, overrides))
 }
 
 /// The one program among words, and its overrides.
-pub fn one(words: &[String]) -> Outcome<(Program, Vec<(String, String)>)> {
-    let (files, overrides) = split(words);
+pub fn one(words: &[String]) -> Outcome<(Program, Overrides)> {
+    let (files, overrides) = split(words)?;
     match files.as_slice() {
         [file] => Ok((Program::open(file)?, overrides)),
         [] => Err(Stop::usage(
@@ -127,13 +142,20 @@ pub fn nearest(path: &Path) -> Option<PathBuf> {
     let wanted = path.file_name()?.to_string_lossy().into_owned();
     let entries = std::fs::read_dir(parent(path)).ok()?;
     let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
-    let (score, name) = names
-        .map(|name| (strsim::jaro_winkler(&wanted, &name), name))
-        .max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (score > 0.8).then(|| path.with_file_name(name))
+    let names: Vec<String> = names.collect();
+    let near = similar(&wanted, names.iter().map(String::as_str))?;
+    Some(path.with_file_name(near))
 }
 
-fn parent(path: &Path) -> PathBuf {
+/// The name most like `wanted`, if one is.
+pub fn similar<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = names.map(|name| (strsim::jaro_winkler(wanted, name), name));
+    let (score, name) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (score > 0.8).then_some(name)
+}
+
+/// The folder a file is in.
+pub fn parent(path: &Path) -> PathBuf {
     match path.parent() {
         Some(p) if !p.as_os_str().is_empty() => p.into(),
         _ => PathBuf::from("."),
@@ -146,12 +168,14 @@ fn is_name(word: &str) -> bool {
         && chars.all(|c| c.is_alphanumeric() || c == '_')
 }
 
-fn shipped(name: &str) -> Option<&'static str> {
+/// The text of a shipped algorithm.
+pub fn shipped(name: &str) -> Option<&'static str> {
     let mut all = rlhf_stdlib::algorithms().iter();
     all.find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
-fn algorithms() -> String {
+/// The names of the shipped algorithms.
+pub fn algorithms() -> String {
     let names: Vec<&str> = rlhf_stdlib::algorithms().iter().map(|(n, _)| *n).collect();
     names.join(", ")
 }
@@ -183,7 +207,7 @@ mod tests {
         let words: Vec<String> = ["a=b.rlhf", "./x=1", "lr=1e-5", "grpo"]
             .map(String::from)
             .into();
-        let (files, overrides) = split(&words);
+        let (files, overrides) = split(&words).expect("each name is given once");
         assert_eq!(files, ["./x=1", "grpo"]);
         assert_eq!(overrides[0], ("a".into(), "b.rlhf".into()));
         assert_eq!(overrides[1], ("lr".into(), "1e-5".into()));

@@ -2,7 +2,7 @@
 
 use crate::ast::{Arg, Expr, ExprKind, File, ItemKind, Stmt, StmtKind};
 use crate::diag::{Diagnostic, Level};
-use crate::source::Sources;
+use crate::source::{Sources, Span};
 
 /// Reads the tree: in the graph a param and a number are alike.
 pub(crate) fn check(file: &File, sources: &Sources) -> Vec<Diagnostic> {
@@ -11,7 +11,9 @@ pub(crate) fn check(file: &File, sources: &Sources) -> Vec<Diagnostic> {
         if let ItemKind::Step(step) = &item.kind {
             for stmt in &step.body {
                 if let StmtKind::Train { body, .. } = &stmt.kind {
-                    body.iter().for_each(|s| statement(s, sources, &mut found));
+                    let mut numbers = vec![];
+                    body.iter().for_each(|s| statement(s, &mut numbers));
+                    found.extend(told(&numbers, sources));
                 }
             }
         }
@@ -19,39 +21,50 @@ pub(crate) fn check(file: &File, sources: &Sources) -> Vec<Diagnostic> {
     found
 }
 
-fn statement(s: &Stmt, sources: &Sources, found: &mut Vec<Diagnostic>) {
+/// One message for the numbers of a loss.
+fn told(numbers: &[Span], sources: &Sources) -> Option<Diagnostic> {
+    let (first, others) = numbers.split_first()?;
+    let text = |s: &Span| format!("`{}`", sources.get(s.file).slice(*s));
+    let all: Vec<String> = numbers.iter().map(text).collect();
+    let message = match &all[..] {
+        [one] => format!("{one} in a loss; as a `param` it could be swept"),
+        [many @ .., last] => format!(
+            "{} and {last} in a loss; as a `param` each could be swept",
+            many.join(", ")
+        ),
+        [] => return None,
+    };
+    let mut d = Diagnostic::warning("L010", *first, message).help(format!(
+        "as in `param clip: float in 0.. = {}`",
+        text(first).trim_matches('`')
+    ));
+    for other in others {
+        d = d.label(*other, "");
+    }
+    d.level = Level::Hint;
+    Some(d)
+}
+
+fn statement(s: &Stmt, found: &mut Vec<Span>) {
     match &s.kind {
-        StmtKind::Bind { value, .. } | StmtKind::Minimize(value) => {
-            expression(value, sources, found)
-        }
+        StmtKind::Bind { value, .. } | StmtKind::Minimize(value) => expression(value, found),
         _ => {}
     }
 }
 
-fn expression(e: &Expr, sources: &Sources, found: &mut Vec<Diagnostic>) {
-    let args = |args: &[Arg], found: &mut Vec<Diagnostic>| {
-        args.iter()
-            .for_each(|a| expression(&a.value, sources, found));
+fn expression(e: &Expr, found: &mut Vec<Span>) {
+    let args = |args: &[Arg], found: &mut Vec<Span>| {
+        args.iter().for_each(|a| expression(&a.value, found));
     };
     match &e.kind {
-        ExprKind::Number { value, int: false } if is_choice(*value) => {
-            let text = sources.get(e.span.file).slice(e.span);
-            let mut d = Diagnostic::warning(
-                "L010",
-                e.span,
-                format!("`{text}` in a loss; as a `param` it could be swept"),
-            )
-            .help(format!("as in `param clip: float in 0..1 = {text}`"));
-            d.level = Level::Hint;
-            found.push(d);
-        }
+        ExprKind::Number { value, int: false } if is_choice(*value) => found.push(e.span),
         ExprKind::Call { args: a, .. } | ExprKind::Record(a) => args(a, found),
         ExprKind::Member { base: x, .. }
         | ExprKind::Unary { operand: x, .. }
-        | ExprKind::Paren(x) => expression(x, sources, found),
+        | ExprKind::Paren(x) => expression(x, found),
         ExprKind::Binary { left, right, .. } => {
-            expression(left, sources, found);
-            expression(right, sources, found);
+            expression(left, found);
+            expression(right, found);
         }
         ExprKind::If {
             cond,
@@ -59,8 +72,8 @@ fn expression(e: &Expr, sources: &Sources, found: &mut Vec<Diagnostic>) {
             otherwise,
         } => [cond, then, otherwise]
             .into_iter()
-            .for_each(|x| expression(x, sources, found)),
-        ExprKind::List(entries) => entries.iter().for_each(|x| expression(x, sources, found)),
+            .for_each(|x| expression(x, found)),
+        ExprKind::List(entries) => entries.iter().for_each(|x| expression(x, found)),
         _ => {}
     }
 }

@@ -18,6 +18,10 @@ fn divides(facts: &Facts, call: &Placed) -> Option<Diagnostic> {
         .order()
         .map(|id| facts.graph.dag.node(id))
         .find(|n| n.name == call.name)?;
+    // Pieces that are not as many as devices are P217's.
+    if call.dp.saturating_mul(call.tp).saturating_mul(call.pp) != call.hi - call.lo {
+        return None;
+    }
     let NodeKind::Train(train) = &node.kind else {
         return None;
     };

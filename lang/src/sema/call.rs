@@ -1,13 +1,13 @@
 //! Calls: functions are inlined, rewards become nodes, the rest is built in.
 
-use crate::ast::{Arg, AxisBinder, AxisPattern, Expr, Fn, ItemKind, Name, TypeKind};
+use crate::ast::{Arg, AxisBinder, AxisPattern, Expr, Fn, Name, TypeKind};
 use crate::diag::Diagnostic;
 use crate::graph::{AxisId, Elem, ExprRef};
 use crate::source::Span;
 
 use super::args::{may, must};
 use super::builtin::{Builtin, builtin};
-use super::{Def, Env, Kind, Sema, Val, describe, nearest};
+use super::{Def, Env, Kind, Sema, Site, Val, describe, nearest};
 
 /// Names of a signature's axes and what they stand for in this call.
 type Axes = Vec<(String, AxisId)>;
@@ -37,7 +37,9 @@ impl Sema<'_> {
             );
         }
         match (item, verb) {
-            (Some(Def::Fn { module, item }), _) => self.inline(module, item, callee, args, env),
+            (Some(Def::Fn { module, item }), _) => {
+                self.inline(module, item, span, callee, args, env)
+            }
             (Some(Def::Reward(r)), _) => {
                 self.reward_call(r, span, callee, args, env).map(Val::Expr)
             }
@@ -125,14 +127,12 @@ impl Sema<'_> {
         &mut self,
         module: usize,
         item: usize,
+        span: Span,
         callee: &Name,
         args: &[Arg],
         env: &mut Env,
     ) -> Option<Val> {
-        let file = self.modules[module].file.clone();
-        let ItemKind::Fn(f) = &file.items[item].kind else {
-            return None;
-        };
+        let f = &*self.function(module, item)?;
         self.inlined.insert((module, item));
         self.no_recursion(module, item, callee)?;
         let slots: Vec<_> = f
@@ -182,11 +182,15 @@ impl Sema<'_> {
             }
         }
         self.stack.push((module, item));
+        let given = f.params.iter().zip(&found);
+        let given = given.filter_map(|(p, e)| Some((p.name.text.clone(), e.as_ref()?.span)));
+        let args = given.collect();
+        self.sites.push(Site { span, args });
         let val = self.function_body(f, &mut inner);
+        let val = val.filter(|val| self.function_result(f, val, &axes).is_some());
+        self.sites.pop();
         self.stack.pop();
-        let val = val?;
-        self.function_result(f, &val, &axes)?;
-        Some(val)
+        val
     }
 
     fn no_recursion(&mut self, module: usize, item: usize, callee: &Name) -> Option<()> {
@@ -195,10 +199,7 @@ impl Sema<'_> {
         };
         let mut path: Vec<String> = self.stack[start..]
             .iter()
-            .map(|(m, i)| match &self.modules[*m].file.items[*i].kind {
-                ItemKind::Fn(f) => format!("`{}`", f.name.text),
-                _ => String::new(),
-            })
+            .filter_map(|(m, i)| Some(format!("`{}`", self.function_name(*m, *i)?.text)))
             .collect();
         path.push(format!("`{}`", callee.text));
         self.fail(

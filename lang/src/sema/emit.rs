@@ -2,7 +2,7 @@
 
 use crate::diag::Diagnostic;
 use crate::graph::{Const, Elem, Expr, ExprRef, Op, Type};
-use crate::source::Span;
+use crate::source::{FileId, Span};
 
 use super::fold::fold;
 use super::{Sema, VISITS};
@@ -22,6 +22,11 @@ impl Sema<'_> {
         if op == Op::Clamp && self.is_unlimited(&args) {
             return args[0];
         }
+        // Inside an imported function the program's text is its call.
+        let span = match self.sites.iter().find(|s| s.span.file == FileId(0)) {
+            Some(site) if span.file != FileId(0) => site.span,
+            _ => span,
+        };
         let key = format!("{op:?}{args:?}{:?}", ty.elem);
         if let Some(known) = self.known.get(&key) {
             return *known;

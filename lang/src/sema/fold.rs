@@ -66,6 +66,8 @@ fn binary(op: Binary, x: f64, y: f64) -> Option<Op> {
         Binary::Sub => finite(x - y),
         Binary::Mul => finite(x * y),
         Binary::Div => finite(x / y),
+        // The sign is the divisor's.
+        Binary::Rem => finite(x - y * (x / y).floor()),
         Binary::Pow => finite(x.powf(y)),
         Binary::Min => finite(x.min(y)),
         Binary::Max => finite(x.max(y)),
@@ -75,7 +77,7 @@ fn binary(op: Binary, x: f64, y: f64) -> Option<Op> {
         Binary::Le => Some(Op::Bool(x <= y)),
         Binary::Gt => Some(Op::Bool(x > y)),
         Binary::Ge => Some(Op::Bool(x >= y)),
-        Binary::Rem | Binary::And | Binary::Or => None,
+        Binary::And | Binary::Or => None,
     }
 }
 

@@ -42,8 +42,10 @@ use crate::graph::{
     AxisId, Dag, DataId, Elem, ExprRef, Forward, Graph, ModelId, Node, RolloutId, Schedule, Scope,
     Type, ValueId,
 };
-use crate::source::{Sources, Span};
+use crate::source::{FileId, Sources, Span};
 
+#[cfg(test)]
+pub(crate) use builtin::NAMES as BUILTINS;
 pub(crate) use module::{Def, Module};
 pub(crate) use scope::{Env, Kind};
 
@@ -95,6 +97,15 @@ pub(crate) struct Live {
     pub forwards: Vec<Forward>,
 }
 
+/// A call whose function's body is being read.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    /// The call.
+    pub span: Span,
+    /// The function's arguments by name, and what was given for them.
+    pub args: Vec<(String, Span)>,
+}
+
 /// How a rollout came to be.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
@@ -140,6 +151,8 @@ pub(crate) struct Sema<'a> {
     pub columns: HashMap<(usize, usize), ExprRef>,
     /// Functions being inlined.
     pub stack: Vec<(usize, usize)>,
+    /// The calls of functions whose bodies are being read, outermost first.
+    pub sites: Vec<Site>,
     /// Functions that were put in somewhere.
     pub inlined: BTreeSet<(usize, usize)>,
     /// Tree nodes visited.
@@ -180,6 +193,7 @@ impl<'a> Sema<'a> {
             origins: vec![],
             columns: HashMap::new(),
             stack: vec![],
+            sites: vec![],
             inlined: BTreeSet::new(),
             visits: 0,
             depth: 0,
@@ -200,9 +214,63 @@ impl<'a> Sema<'a> {
 
     /// Keeps a message, unless the very same one is there: a function inlined twice repeats itself.
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        let diagnostic = self.seen_from_the_program(diagnostic);
+        let Some(diagnostic) = diagnostic else {
+            return;
+        };
         if !self.diagnostics.contains(&diagnostic) {
             self.diagnostics.push(diagnostic);
         }
+    }
+
+    /// What is wrong inside an imported function is wrong with what was given to it: the message points
+    /// at the argument, or at the call. A call has one such message.
+    fn seen_from_the_program(&mut self, mut d: Diagnostic) -> Option<Diagnostic> {
+        let own = FileId(0);
+        let Some(at) = d.span().filter(|s| s.file != own) else {
+            return Some(d);
+        };
+        let Some(call) = self
+            .sites
+            .iter()
+            .find(|s| s.span.file == own)
+            .map(|s| s.span)
+        else {
+            return Some(d);
+        };
+        let mut target = at;
+        for site in self.sites.iter().rev() {
+            let word = self.sources.get(target.file).slice(target).to_string();
+            match site.args.iter().find(|(name, _)| *name == word) {
+                Some((_, given)) => target = *given,
+                None => break,
+            }
+            if target.file == own {
+                break;
+            }
+        }
+        if target.file != own {
+            target = call;
+        }
+        let within = |d: &Diagnostic| {
+            let first = d.span();
+            first.is_some_and(|s| s.file == own && call.lo <= s.lo && s.hi <= call.hi)
+        };
+        if self
+            .diagnostics
+            .iter()
+            .any(|known| known.level == d.level && within(known))
+        {
+            return None;
+        }
+        let library = self.sources.get(at.file).name.clone();
+        d.labels[0].span = target;
+        d.labels.retain(|l| l.span.file == own);
+        d.labels.push(crate::diag::Label {
+            span: at,
+            text: format!("used here in {library}"),
+        });
+        Some(d)
     }
 
     pub(crate) fn failed(&self) -> bool {

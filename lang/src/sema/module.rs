@@ -7,6 +7,7 @@ use crate::ast::{self, ItemKind, Name, Use, UsePath};
 use crate::diag::Diagnostic;
 use crate::graph::{DataId, ModelId, RewardId, StateId};
 use crate::source::{Source, Span};
+use crate::syntax::library::Library;
 
 use super::{Sema, nearest};
 
@@ -18,7 +19,7 @@ pub(crate) enum Def {
     Model(ModelId),
     Reward(RewardId),
     State(StateId),
-    /// An item of a module.
+    /// A function of a module: an item of its file, or the function of this index of a library.
     Fn {
         module: usize,
         item: usize,
@@ -36,6 +37,10 @@ pub(crate) struct Module {
     pub names: BTreeMap<String, (Def, Span)>,
     /// Its imports are being read: meeting it again is a cycle.
     pub open: bool,
+    /// The standard library's modules are read as they are used.
+    pub library: Option<Library<'static>>,
+    /// Functions that were called.
+    pub functions: BTreeMap<usize, Rc<ast::Fn>>,
 }
 
 impl Sema<'_> {
@@ -55,6 +60,8 @@ impl Sema<'_> {
             file: Rc::new(file),
             names: BTreeMap::new(),
             open: true,
+            library: None,
+            functions: BTreeMap::new(),
         });
         let file = self.modules[index].file.clone();
         for (i, item) in file.items.iter().enumerate() {
@@ -72,8 +79,44 @@ impl Sema<'_> {
     /// The functions of the prelude, in scope everywhere. It is always module 1.
     pub(crate) fn add_prelude(&mut self) {
         let text = rlhf_stdlib::module("std.prelude").unwrap_or_default();
-        let index = self.add_module("std.prelude", text);
+        let index = self.add_library("std.prelude", text);
         self.modules[index].open = false;
+    }
+
+    /// Adds a module of the standard library.
+    fn add_library(&mut self, name: &str, text: &'static str) -> usize {
+        let id = self.sources.add(Source::new(name, text));
+        let library = Library::scan(id, text);
+        let index = self.adopt(name, library.rest.clone());
+        for (item, name) in library.names().enumerate() {
+            let def = Def::Fn {
+                module: index,
+                item,
+            };
+            self.modules[index]
+                .names
+                .insert(name.text.clone(), (def, name.span));
+        }
+        self.modules[index].library = Some(library);
+        index
+    }
+
+    /// A function's tree.
+    pub(crate) fn function(&mut self, module: usize, item: usize) -> Option<Rc<ast::Fn>> {
+        let m = self.modules.get_mut(module)?;
+        if let Some(known) = m.functions.get(&item) {
+            return Some(known.clone());
+        }
+        let made = match &m.library {
+            Some(library) => library.function(item)?,
+            None => match &m.file.items.get(item)?.kind {
+                ItemKind::Fn(f) => f.clone(),
+                _ => return None,
+            },
+        };
+        let made = Rc::new(made);
+        m.functions.insert(item, made.clone());
+        Some(made)
     }
 
     /// Reads what a module imports.
@@ -124,7 +167,7 @@ impl Sema<'_> {
             };
             return self.fail(d);
         };
-        let index = self.add_module(path, text);
+        let index = self.add_library(path, text);
         self.imports(index);
         Some(index)
     }
@@ -220,11 +263,15 @@ impl Sema<'_> {
             .insert(name.text.clone(), (def, name.span));
     }
 
-    /// Where a function has its name.
-    pub(crate) fn function_name(&self, module: usize, item: usize) -> Span {
-        match &self.modules[module].file.items[item].kind {
-            ItemKind::Fn(f) => f.name.span,
-            _ => self.modules[module].file.items[item].span,
+    /// A function's name, where it is declared.
+    pub(crate) fn function_name(&self, module: usize, item: usize) -> Option<&Name> {
+        let m = self.modules.get(module)?;
+        if let Some(library) = &m.library {
+            return library.name(item);
+        }
+        match &m.file.items.get(item)?.kind {
+            ItemKind::Fn(f) => Some(&f.name),
+            _ => None,
         }
     }
 

@@ -31,7 +31,7 @@ impl Sema<'_> {
     /// Notes an item's name, introduced at `at`; an import leads to the function itself.
     pub(crate) fn note_def(&mut self, span: Span, at: Span, def: &Def) {
         let at = match def {
-            Def::Fn { module, item } => self.function_name(*module, *item),
+            Def::Fn { module, item } => self.function_name(*module, *item).map_or(at, |n| n.span),
             _ => at,
         };
         let what = match def {

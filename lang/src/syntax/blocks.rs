@@ -145,16 +145,16 @@ impl Reader<'_, '_> {
         }
         let b = statement_end(self.tokens, a, limit, braces).max(a + 1);
         let kind = match opening {
-            Some(Opening::Bind) => self.piece(Piece::Bind, a, b, bind).flatten(),
-            Some(Opening::Rows) => self.piece(Piece::Rows, a, b, rows).flatten(),
-            Some(Opening::Log) => self.piece(Piece::Log, a, b, log).flatten(),
-            Some(Opening::Next) => self.piece(Piece::Next, a, b, next).flatten(),
-            Some(Opening::Minimize) => self
-                .piece(Piece::Minimize, a, b, |builder, pair| {
-                    children(pair).next().map(|value| builder.value(value))
+            Some(Opening::Bind) => self.statement_piece(Piece::Bind, a, b, bind),
+            Some(Opening::Rows) => self.statement_piece(Piece::Rows, a, b, rows),
+            Some(Opening::Log) => self.statement_piece(Piece::Log, a, b, log),
+            Some(Opening::Next) => self.statement_piece(Piece::Next, a, b, next),
+            Some(Opening::Minimize) => {
+                self.statement_piece(Piece::Minimize, a, b, |builder, pair| {
+                    let value = children(pair).next()?;
+                    Some(StmtKind::Minimize(builder.value(value)))
                 })
-                .flatten()
-                .map(StmtKind::Minimize),
+            }
             Some(Opening::Return) => {
                 let value = self.piece(Piece::Return, a, b, |builder, pair| {
                     children(pair).next().map(|value| builder.value(value))

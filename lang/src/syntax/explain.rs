@@ -9,7 +9,7 @@ use super::tokens::{TokenKind, Tokens};
 use crate::diag::Diagnostic;
 
 /// What a piece of text is meant to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Piece {
     Use,
     Param,

@@ -39,7 +39,7 @@ impl Reader<'_, '_> {
         (items, nodes)
     }
 
-    fn item(&self, a: usize, limit: usize) -> (ItemKind, Node) {
+    pub fn item(&self, a: usize, limit: usize) -> (ItemKind, Node) {
         match self.tokens.at(a) {
             "use" => self.line(Piece::Use, a, limit, use_item),
             "param" => self.line(Piece::Param, a, limit, param),
@@ -69,7 +69,7 @@ impl Reader<'_, '_> {
         build: impl FnOnce(&Builder, Pair<'_, Rule>) -> Option<ItemKind>,
     ) -> (ItemKind, Node) {
         let b = item_end(self.tokens, a, limit);
-        match self.piece(piece, a, b, build).flatten() {
+        match self.item_piece(piece, a, b, build) {
             Some(kind) => (kind, Node::Line { a, b, bind: false }),
             None => (ItemKind::Bad, Node::Verbatim { a, b }),
         }

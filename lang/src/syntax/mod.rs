@@ -10,9 +10,14 @@ mod build;
 mod explain;
 mod grammar;
 mod items;
+pub(crate) mod library;
+mod memo;
 mod mistakes;
 pub mod parse;
+mod scan;
+mod shift;
 mod split;
 pub(crate) mod tokens;
 
+pub use memo::forget;
 pub use parse::{parse, parse_expression};

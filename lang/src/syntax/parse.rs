@@ -10,6 +10,7 @@ use super::ast::{self, CommentKind, ExprKind};
 use super::build::Builder;
 use super::explain::{Failure, Piece, explain};
 use super::grammar::{Grammar, Rule};
+use super::memo::{self, Known};
 use super::tokens::Tokens;
 use crate::diag::Diagnostic;
 use crate::source::{FileId, Span};
@@ -141,7 +142,7 @@ pub(crate) struct Reader<'a, 't> {
 }
 
 impl<'a, 't> Reader<'a, 't> {
-    fn new(tokens: &'a Tokens<'t>) -> Self {
+    pub fn new(tokens: &'a Tokens<'t>) -> Self {
         let reader = Reader {
             tokens,
             ids: Cell::new(0),
@@ -251,6 +252,69 @@ impl<'a, 't> Reader<'a, 't> {
                 None
             }
         }
+    }
+
+    /// Like [`Reader::piece`], for a statement: one parsed before is not parsed again.
+    pub fn statement_piece(
+        &self,
+        piece: Piece,
+        a: usize,
+        b: usize,
+        build: impl FnOnce(&Builder, Pair<'_, Rule>) -> Option<ast::StmtKind>,
+    ) -> Option<ast::StmtKind> {
+        let known = |k| match k {
+            Known::Statement(s) => Some(s),
+            Known::Item(_) => None,
+        };
+        let parse = || self.piece(piece, a, b, build).flatten();
+        self.remembered(piece, a, b, known, parse, Known::Statement)
+    }
+
+    /// Like [`Reader::piece`], for an item without a block.
+    pub fn item_piece(
+        &self,
+        piece: Piece,
+        a: usize,
+        b: usize,
+        build: impl FnOnce(&Builder, Pair<'_, Rule>) -> Option<ast::ItemKind>,
+    ) -> Option<ast::ItemKind> {
+        let known = |k| match k {
+            Known::Item(i) => Some(i),
+            Known::Statement(_) => None,
+        };
+        let parse = || self.piece(piece, a, b, build).flatten();
+        self.remembered(piece, a, b, known, parse, Known::Item)
+    }
+
+    fn remembered<T: Clone>(
+        &self,
+        piece: Piece,
+        a: usize,
+        b: usize,
+        known: impl FnOnce(Known) -> Option<T>,
+        parse: impl FnOnce() -> Option<T>,
+        keep: impl FnOnce(T) -> Known,
+    ) -> Option<T> {
+        let span = self.tokens.span(a, b);
+        let text = &self.tokens.text[span.range()];
+        let place = memo::Place {
+            file: span.file,
+            lo: span.lo as usize,
+            id: self.ids.get(),
+        };
+        if let Some((found, ids)) = memo::recall(piece, text, place)
+            && let Some(found) = known(found)
+        {
+            self.ids.set(place.id + ids);
+            return Some(found);
+        }
+        let before = self.reported();
+        let made = parse()?;
+        if self.reported() == before {
+            let ids = self.ids.get() - place.id;
+            memo::remember(piece, text, place, ids, keep(made.clone()));
+        }
+        Some(made)
     }
 
     /// Where a rule that begins at `a` ends, if it matches the front of `a..limit`.

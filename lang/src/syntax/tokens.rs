@@ -1,9 +1,7 @@
 //! Any text as tokens: the ground that splitting, messages and the printer stand on.
 
-use pest::Parser as _;
-
 use super::ast::{Comment, CommentKind};
-use super::grammar::{Grammar, Rule};
+use super::scan::Scanner;
 use crate::source::{FileId, Span};
 
 /// What a token is.
@@ -53,37 +51,21 @@ impl<'t> Tokens<'t> {
             comments: vec![],
             comment_line_start: vec![],
         };
-        // `tokens` ends in a rule that takes any character, so it cannot fail.
-        let Some(all) = Grammar::parse(Rule::tokens, text)
-            .ok()
-            .and_then(|mut p| p.next())
-        else {
-            return tokens;
-        };
         let (mut end, mut indent) = (0, 0);
-        for pair in all.into_inner() {
-            let (lo, hi) = (pair.as_span().start(), pair.as_span().end());
-            let gap = &text[end..lo];
-            let newline = gap.rfind('\n');
+        let mut scanner = Scanner { text, at: 0 };
+        while let Some((kind, lo)) = scanner.next() {
+            let hi = scanner.at;
+            let gap = &text.as_bytes()[end..lo];
+            let newline = gap.iter().rposition(|b| *b == b'\n');
             let line_start = newline.is_some() || end == 0;
             if line_start {
                 indent = gap.len() - newline.map_or(0, |n| n + 1);
             }
-            let kind = match pair.as_rule() {
-                Rule::word => TokenKind::Word,
-                Rule::number => TokenKind::Number,
-                Rule::bad_number => TokenKind::BadNumber,
-                Rule::text => TokenKind::Text,
-                Rule::open_text => TokenKind::OpenText,
-                Rule::mark => TokenKind::Mark,
-                Rule::comment => {
-                    tokens.comments.push(comment(file, lo, pair.as_str()));
-                    tokens.comment_line_start.push(line_start);
-                    end = hi;
-                    continue;
-                }
-                Rule::EOI => break,
-                _ => TokenKind::Other,
+            end = hi;
+            let Some(kind) = kind else {
+                tokens.comments.push(comment(file, lo, &text[lo..hi]));
+                tokens.comment_line_start.push(line_start);
+                continue;
             };
             tokens.code.push(Token {
                 kind,
@@ -92,7 +74,6 @@ impl<'t> Tokens<'t> {
                 line_start,
                 indent,
             });
-            end = hi;
         }
         tokens
     }

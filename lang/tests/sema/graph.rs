@@ -147,6 +147,31 @@ fn verbs_on_one_model_rollout_and_temperature_are_one_pass() {
 }
 
 #[test]
+fn grpo_reads_as_mermaid() {
+    insta::assert_snapshot!(show::mermaid(&grpo(&[])));
+}
+
+#[test]
+fn what_reads_a_version_is_told_from_what_makes_the_next() {
+    let text = include_str!("grpo.rlhf").replace(
+        "  log reward:",
+        "  next anchor = lerp(anchor, policy, 0.01)\n  log reward:",
+    );
+    let compiled = check(&text, &[]);
+    let said = messages(&compiled);
+    let graph = compiled.graph.unwrap_or_else(|| panic!("{said}"));
+    let text = show::text(&graph);
+    for part in [
+        "score by anchor@start",
+        "policy@start after roll",
+        "anchor@start after ref",
+        "policy@new from train policy",
+    ] {
+        assert!(text.contains(part), "{part} is not in:\n{text}");
+    }
+}
+
+#[test]
 fn the_drawing_overlaps_nowhere() {
     let svg = show::svg(&grpo(&[]));
     // Boxes and label backgrounds: the first rectangle is the page.

@@ -209,7 +209,10 @@ fn a_chat_column_is_a_prompt() {
     let compiled = check(text, &[]);
     assert_eq!(messages(&compiled), "");
     let text = rlhf_lang::graph::show::text(&compiled.graph.expect("a graph"));
-    assert!(text.contains("chat, temperature 1, top_p 0.9"), "{text}");
+    assert!(
+        text.contains("from turns, temperature 1, top_p 0.9, stop \"\\n\" \"END\""),
+        "{text}"
+    );
 }
 
 #[test]

@@ -10,7 +10,8 @@ use rlhf_plan::launch::{EvalJob, Event};
 use serde_json::json;
 
 use crate::args::Eval;
-use crate::launch::{End, Launcher, Message};
+use crate::inbox::{Inbox, Message};
+use crate::launch::{End, Launcher};
 use crate::outcome::{Outcome, Stop};
 use crate::output;
 use crate::report;
@@ -98,10 +99,12 @@ fn listen(
         &path,
         serde_json::to_vec(job).map_err(std::io::Error::from)?,
     )?;
-    let mut rank = launcher.start("eval", &path, &folder.join("rank.log"), 1)?;
+    let mut inbox = Inbox::new()?;
+    let log = folder.join("rank.log");
+    let mut rank = launcher.start("eval", &path, &log, 1, inbox.sender())?;
     let (mut answered, mut failed) = (false, false);
     loop {
-        match rank.next() {
+        match inbox.next() {
             Message::Event(event) => match *event {
                 Event::Value { value, grad } => {
                     answered = true;
@@ -122,6 +125,7 @@ fn listen(
                 return Ok(130);
             }
             Message::Silent => break,
+            Message::Touched(_) => {}
         }
     }
     let end = rank.wait()?;

@@ -10,6 +10,7 @@ use crate::args::Fmt;
 use crate::outcome::{Outcome, Stop};
 use crate::output;
 use crate::program::Program;
+use crate::replace::replace;
 use crate::report::{self, Format};
 
 /// Formats files in place, or tells which are not formatted.
@@ -81,14 +82,4 @@ fn formatted(name: &str, text: &str) -> Option<String> {
     sources.add(Source::new(name, text));
     report::print(Format::Human, &sources, &errors);
     None
-}
-
-/// Writes beside the file and renames, so that an interruption leaves one or the other.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    let path = path.canonicalize()?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    std::fs::write(&beside, text)?;
-    std::fs::set_permissions(&beside, std::fs::metadata(&path)?.permissions())?;
-    std::fs::rename(&beside, &path)
 }

@@ -25,6 +25,8 @@ pub fn graph(args: &Graph) -> Outcome<u8> {
         show::svg(&graph)
     } else if args.dot {
         show::dot(&graph)
+    } else if args.mermaid {
+        show::mermaid(&graph)
     } else {
         show::text(&graph)
     };

@@ -1,10 +1,12 @@
 //! One module a verb.
 
 pub mod check;
+pub mod doc;
 pub mod eval;
 pub mod explain;
 pub mod fmt;
 pub mod graph;
+pub mod new;
 pub mod run;
 
 use rlhf_lang::compile::Compiled;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rlhf_lang::diag::Diagnostic;
 
-pub use process::{End, Message, Running};
+pub use process::{End, Running};
 
 /// How ranks are started on this machine.
 #[derive(Clone, Debug)]

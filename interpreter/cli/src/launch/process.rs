@@ -1,4 +1,4 @@
-//! A running rank: its events, the user's interrupts, and how it ended.
+//! A running rank: its events, and how it ended.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -6,25 +6,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::Sender;
 
-use rlhf_plan::launch::Event;
 use rustix::process::{Pid, Signal, kill_process_group};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use super::{Launcher, library};
-
-/// What arrives while a rank runs.
-#[derive(Debug)]
-pub enum Message {
-    /// The rank says something.
-    Event(Box<Event>),
-    /// The user interrupts.
-    Interrupt,
-    /// The rank says no more.
-    Silent,
-}
+use crate::inbox::Message;
 
 /// How a rank ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +39,6 @@ impl std::fmt::Display for End {
 pub struct Running {
     child: Child,
     input: Option<ChildStdin>,
-    messages: Receiver<Message>,
     log: PathBuf,
 }
 
@@ -67,13 +53,15 @@ fn waiting() -> Option<(&'static str, &'static str)> {
 
 impl Launcher {
     /// Starts `rlhf-rank VERB JOB` in a process group of its own, so that Ctrl-C reaches this process
-    /// alone. Its standard error, and what is no event on its standard output, go to `log`.
+    /// alone. Its events go to `send`, the last of them [`Message::Silent`]; its standard error, and what is
+    /// no event on its standard output, go to `log`.
     pub fn start(
         &self,
         verb: &str,
         job: &Path,
         log: &Path,
         threads: usize,
+        send: Sender<Message>,
     ) -> std::io::Result<Running> {
         let mut child = Command::new(&self.rank)
             .arg(verb)
@@ -86,23 +74,13 @@ impl Launcher {
             .stderr(File::create(log)?)
             .process_group(0)
             .spawn()?;
-        let (send, messages) = channel();
         if let Some(output) = child.stdout.take() {
-            let (send, log) = (send.clone(), log.to_path_buf());
+            let log = log.to_path_buf();
             std::thread::spawn(move || listen(BufReader::new(output), &send, &log));
         }
-        let mut signals = Signals::new([SIGINT, SIGTERM])?;
-        std::thread::spawn(move || {
-            for _ in signals.forever() {
-                if send.send(Message::Interrupt).is_err() {
-                    break;
-                }
-            }
-        });
         Ok(Running {
             input: child.stdin.take(),
             child,
-            messages,
             log: log.into(),
         })
     }
@@ -120,11 +98,6 @@ impl Launcher {
 }
 
 impl Running {
-    /// The next message; after the last one, [`Message::Silent`].
-    pub fn next(&self) -> Message {
-        self.messages.recv().unwrap_or(Message::Silent)
-    }
-
     /// Asks the rank to end after its current call.
     pub fn stop(&mut self) {
         // A rank that is gone cannot be asked; its end is noticed elsewhere.

@@ -32,3 +32,9 @@ pub fn codes() -> Vec<&'static str> {
     codes.sort_unstable();
     codes
 }
+
+/// The name of a code: `ragged-mismatch`, from its page's first line.
+pub fn title(code: &str) -> Option<&'static str> {
+    let line = explain(code)?.lines().next()?;
+    Some(line.split_once(": ")?.1.trim())
+}

@@ -3,11 +3,16 @@
 use std::fmt;
 
 use miette::{
-    GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, Severity, SourceCode,
-    ThemeCharacters, ThemeStyles,
+    GraphicalReportHandler, GraphicalTheme, LabeledSpan, Severity, SourceCode, ThemeCharacters,
+    ThemeStyles,
 };
 use rlhf_lang::diag::{Diagnostic, Label, Level};
 use rlhf_lang::source::{FileId, Sources};
+
+use super::excerpt::Excerpt;
+
+/// What the drawing puts before a line, beside its number.
+const GUTTER: usize = 6;
 
 /// What the stream can show.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +55,7 @@ pub fn render(sources: &Sources, d: &Diagnostic, style: Style) -> String {
         .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
         .with_break_words(false);
     let mut text = String::new();
-    match drawer.render_report(&mut text, &Drawn::new(sources, d)) {
+    match drawer.render_report(&mut text, &Drawn::new(sources, d, style.width)) {
         Ok(()) => text,
         Err(_) => format!("{}: {}\n", super::level(d.level), d.message),
     }
@@ -64,13 +69,13 @@ struct Drawn {
     code: Option<String>,
     severity: Severity,
     help: Option<String>,
-    source: Option<NamedSource<String>>,
+    source: Option<Excerpt>,
     labels: Vec<LabeledSpan>,
     elsewhere: Vec<Drawn>,
 }
 
 impl Drawn {
-    fn new(sources: &Sources, d: &Diagnostic) -> Self {
+    fn new(sources: &Sources, d: &Diagnostic, width: usize) -> Self {
         let severity = match d.level {
             Level::Error => Severity::Error,
             Level::Warning => Severity::Warning,
@@ -82,51 +87,69 @@ impl Drawn {
         elsewhere.dedup();
         elsewhere.retain(|file| Some(*file) != first);
         let help = d.help.clone();
+        let drawn = first.map(|file| marked(sources, file, &d.labels, width));
+        let (source, labels) = drawn.unzip();
         Drawn {
             message: d.message.clone(),
             code: Some(d.code.clone()).filter(|c| !c.is_empty()),
             severity,
             help: help.or_else(|| d.fix.as_ref().map(|fix| fix.title.clone())),
-            source: first.map(|file| text(sources, file)),
-            labels: first.map_or(vec![], |file| labels(sources, file, &d.labels)),
+            source,
+            labels: labels.unwrap_or_default(),
             elsewhere: elsewhere
                 .into_iter()
-                .map(|file| Drawn {
-                    message: format!("and in {}", sources.get(file).name),
-                    code: None,
-                    severity: Severity::Advice,
-                    help: None,
-                    source: Some(text(sources, file)),
-                    labels: labels(sources, file, &d.labels),
-                    elsewhere: vec![],
+                .map(|file| {
+                    let (source, labels) = marked(sources, file, &d.labels, width);
+                    Drawn {
+                        message: format!("and in {}", sources.get(file).name),
+                        code: None,
+                        severity: Severity::Advice,
+                        help: None,
+                        source: Some(source),
+                        labels,
+                        elsewhere: vec![],
+                    }
                 })
                 .collect(),
         }
     }
 }
 
-fn text(sources: &Sources, file: FileId) -> NamedSource<String> {
+/// A text with what the labels mark in it.
+fn marked(
+    sources: &Sources,
+    file: FileId,
+    labels: &[Label],
+    width: usize,
+) -> (Excerpt, Vec<LabeledSpan>) {
     let source = sources.get(file);
-    NamedSource::new(&source.name, source.text.clone())
-}
-
-fn labels(sources: &Sources, file: FileId, labels: &[Label]) -> Vec<LabeledSpan> {
-    let length = sources.get(file).text.len();
+    let length = source.text.len();
     let of_file = labels.iter().filter(|l| l.span.file == file && length > 0);
-    of_file
-        .enumerate()
-        .map(|(i, label)| {
-            // A span past the end would make miette drop the whole picture.
-            let lo = (label.span.lo as usize).min(length);
-            let hi = (label.span.hi as usize).clamp(lo, length);
-            let words = Some(label.text.clone()).filter(|t| !t.is_empty());
-            if i == 0 {
-                LabeledSpan::new_primary_with_span(words, lo..hi)
-            } else {
-                LabeledSpan::new_with_span(words, lo..hi)
-            }
+    let of_file: Vec<&Label> = of_file.collect();
+    let boundary = |at: u32| {
+        // A span past the end would make miette drop the whole picture.
+        let at = (at as usize).min(length);
+        (0..=at).rev().find(|i| source.text.is_char_boundary(*i))
+    };
+    let marks: Vec<_> = of_file
+        .iter()
+        .map(|label| {
+            let lo = boundary(label.span.lo).unwrap_or(0);
+            lo..boundary(label.span.hi).unwrap_or(lo).max(lo)
         })
-        .collect()
+        .collect();
+    let lines = source.text.lines().count().to_string().len();
+    let (excerpt, marks) = Excerpt::new(source, &marks, width.saturating_sub(GUTTER + lines));
+    let spans = of_file.iter().zip(marks).enumerate();
+    let spans = spans.map(|(i, (label, mark))| {
+        let words = Some(label.text.clone()).filter(|t| !t.is_empty());
+        match i {
+            0 => LabeledSpan::new_primary_with_span(words, mark),
+            _ => LabeledSpan::new_with_span(words, mark),
+        }
+    });
+    let spans = spans.collect();
+    (excerpt, spans)
 }
 
 impl fmt::Display for Drawn {

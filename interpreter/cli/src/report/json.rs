@@ -1,4 +1,15 @@
-//! Diagnostics as JSON objects, for editors and scripts.
+//! Diagnostics as JSON objects, for editors and scripts: one object a problem, one problem a line.
+//!
+//! | key | value |
+//! |---|---|
+//! | `format_version` | 1; grows when a key changes its meaning or goes away |
+//! | `code` | `"E031"`, the page that `rlhf explain` prints; `""` for what has no page |
+//! | `level` | `"error"`, `"warning"` or `"hint"` |
+//! | `message` | one line |
+//! | `file`, `line`, `column`, `end_line`, `end_column` | the text to change first, or nulls; lines and columns count from 1, columns in characters, and the end is one past the last character |
+//! | `help` | what would work, or null |
+//! | `labels` | a list of places, each with its `text`; the first is the one above |
+//! | `fix` | null, or an object of a `title` and of `edits`: places, each with the `text` to put there |
 
 use rlhf_lang::diag::Diagnostic;
 use rlhf_lang::source::{Sources, Span};

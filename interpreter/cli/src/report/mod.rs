@@ -1,5 +1,7 @@
-//! Diagnostics as text: for people, on one line each, or as JSON.
+//! Diagnostics as text: for people, on one line each, as JSON, or for a code host.
 
+mod excerpt;
+mod github;
 mod human;
 mod json;
 
@@ -21,6 +23,8 @@ pub enum Format {
     Json,
     /// `file:line:column: error[E010]: message`, one a line, on standard output.
     Concise,
+    /// `::error file=…::message`, a workflow command a line, on standard output.
+    Github,
 }
 
 /// Prints diagnostics in the order given.
@@ -40,6 +44,11 @@ pub fn print(format: Format, sources: &Sources, diagnostics: &[Diagnostic]) {
         Format::Concise => {
             for d in diagnostics {
                 output::out(&concise(sources, d));
+            }
+        }
+        Format::Github => {
+            for d in diagnostics {
+                output::out(&github::command(sources, d));
             }
         }
     }
@@ -82,7 +91,9 @@ fn concise(sources: &Sources, d: &Diagnostic) -> String {
         "" => String::new(),
         code => format!("[{code}]"),
     };
-    format!("{place}{}{code}: {}\n", level(d.level), d.message)
+    // A message is one line, and so is a path; should one not be, a tool that reads lines still gets one.
+    let line = format!("{place}{}{code}: {}", level(d.level), d.message);
+    format!("{}\n", line.replace(['\n', '\r'], " "))
 }
 
 #[cfg(test)]

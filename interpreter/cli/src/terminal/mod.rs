@@ -29,6 +29,15 @@ pub enum Mode {
     QuietJson,
 }
 
+/// Clears the screen, if standard error is one.
+pub fn clear() {
+    let terminal = console::Term::stderr();
+    if terminal.is_term() {
+        // What cannot be cleared is scrolled away.
+        let _ = terminal.clear_screen();
+    }
+}
+
 /// What a run has reported.
 #[derive(Clone, Debug, Default)]
 pub struct History {

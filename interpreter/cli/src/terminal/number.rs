@@ -37,6 +37,14 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
+/// `1 file`, `2 files`.
+pub fn count(n: usize, word: &str) -> String {
+    match n {
+        1 => format!("1 {word}"),
+        n => format!("{n} {word}s"),
+    }
+}
+
 /// Gigabytes with one decimal, or megabytes.
 pub fn bytes(n: u64) -> String {
     match n {
@@ -75,6 +83,8 @@ mod tests {
 
     #[test]
     fn durations_and_sizes_are_short() {
+        assert_eq!(count(1, "row"), "1 row");
+        assert_eq!(count(0, "row"), "0 rows");
         assert_eq!(duration(4.25), "4.2 s");
         assert_eq!(duration(492.0), "8 min 12 s");
         assert_eq!(duration(11_100.0), "3 h 5 min");

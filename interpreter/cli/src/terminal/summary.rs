@@ -9,8 +9,8 @@ use super::{History, number, table};
 /// The summary, one line an entry.
 pub fn lines(history: &History, dir: &Path, seconds: f64) -> Vec<String> {
     let mut head = format!(
-        "{} iterations in {}",
-        history.steps.len(),
+        "{} in {}",
+        number::count(history.steps.len(), "iteration"),
         number::duration(seconds)
     );
     if let Some(peak) = history.peak_memory {

@@ -1,6 +1,6 @@
 //! The graph in Graphviz's language.
 
-use super::{describe, label};
+use super::{describe, label, scopes};
 use crate::graph::{Edge, Graph, NodeId, NodeKind, Scope};
 
 /// A digraph with one cluster for the step and one for each evaluation.
@@ -9,14 +9,10 @@ pub fn dot(graph: &Graph) -> String {
         "digraph {} {{\n  rankdir=TB;\n  node [fontname=\"sans-serif\", shape=box, style=\"rounded\"];\n  edge [fontname=\"sans-serif\", fontsize=10];\n",
         quoted(&graph.name)
     );
-    let evals = (0..graph.evals.len()).map(|i| Scope::Eval(i as u32));
-    for scope in std::iter::once(Scope::Step).chain(evals) {
-        let (id, title) = match scope {
-            Scope::Step => ("cluster_step".to_string(), "step".to_string()),
-            Scope::Eval(i) => {
-                let every = graph.evals[i as usize].every;
-                (format!("cluster_eval_{i}"), format!("eval every {every}"))
-            }
+    for (scope, title) in scopes(graph) {
+        let id = match scope {
+            Scope::Step => "cluster_step".to_string(),
+            Scope::Eval(i) => format!("cluster_eval_{i}"),
         };
         out += &format!("  subgraph {id} {{\n    label={};\n", quoted(&title));
         for node in graph.order(scope) {
@@ -33,7 +29,7 @@ pub fn dot(graph: &Graph) -> String {
             "  n{} -> n{} [label={}{style}];\n",
             from.0,
             to.0,
-            quoted(&label(graph, to, edge))
+            quoted(&label(graph, from, edge))
         );
     }
     out + "}\n"

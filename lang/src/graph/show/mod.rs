@@ -1,17 +1,22 @@
-//! The graph for people: text, Graphviz and a drawing.
+//! The graph for people: text, Graphviz, Mermaid and a drawing.
 
 mod dot;
 mod formula;
 mod layout;
+mod mermaid;
 mod svg;
 mod text;
 
 pub use dot::dot;
 pub use formula::formula;
+pub use mermaid::mermaid;
 pub use svg::svg;
 pub use text::text;
 
-use super::{Edge, Graph, ModelId, ModelKind, NodeId, NodeKind, Scope, Selection};
+use super::{
+    Edge, ExprRef, Graph, ModelId, ModelKind, NodeId, NodeKind, Op, Rollout, Scope, Selection, Type,
+};
+use crate::graph::Elem;
 
 /// What a node does, in a few words: `generate by policy, temperature 1`.
 fn describe(graph: &Graph, id: NodeId) -> String {
@@ -20,22 +25,21 @@ fn describe(graph: &Graph, id: NodeId) -> String {
         NodeKind::Load { data, axis, .. } => {
             let data = &graph.data[data.0 as usize];
             let size = match graph.axis(*axis).size {
-                super::AxisSize::Fixed(n) => format!("{n} rows"),
+                super::AxisSize::Fixed(n) => count(n, "row"),
                 _ => "every row".into(),
             };
             format!("load {size} of {}", data.path)
         }
         NodeKind::Generate {
             model,
+            prompt: from,
             chat,
             sampling,
             stale,
             ..
         } => {
             let mut text = format!("generate by {}", version(graph, *model, node.scope));
-            if *chat {
-                text += ", chat";
-            }
+            text += &format!(", from {}", short(&prompt(graph, *from, *chat)));
             text += &format!(", temperature {}", sampling.temperature);
             if let Some(p) = sampling.top_p {
                 text += &format!(", top_p {p}");
@@ -49,9 +53,22 @@ fn describe(graph: &Graph, id: NodeId) -> String {
             if sampling.min_tokens > 0 {
                 text += &format!(", min_tokens {}", sampling.min_tokens);
             }
+            if !sampling.stop.is_empty() {
+                let quoted = sampling.stop.iter().map(|s| format!("{s:?}"));
+                text += &format!(", stop {}", quoted.collect::<Vec<_>>().join(" "));
+            }
             text
         }
-        NodeKind::Answer { .. } => "text of the data as responses".into(),
+        NodeKind::Answer {
+            prompt: from,
+            chat,
+            text,
+            ..
+        } => format!(
+            "{} as responses to {}",
+            short(&formula(graph, *text)),
+            short(&prompt(graph, *from, *chat))
+        ),
         NodeKind::Select { from, by, .. } => {
             let from = &graph.rollout(*from).name;
             match by {
@@ -79,37 +96,142 @@ fn describe(graph: &Graph, id: NodeId) -> String {
                 text += &format!(", minibatch {n}");
             }
             if t.epochs > 1 {
-                text += &format!(", {} epochs", t.epochs);
+                text += &format!(", {}", count(t.epochs, "epoch"));
             }
             text
         }
     }
 }
 
-/// `policy@i`: the version an iteration starts with; `policy@i+1`: the one it leaves. A model that
-/// is never trained has no versions.
-fn version(graph: &Graph, model: ModelId, scope: Scope) -> String {
-    let name = &graph.model(model).name;
-    let trained = graph
-        .dag
-        .order()
-        .any(|id| matches!(&graph.dag.node(id).kind, NodeKind::Train(t) if t.model == model));
-    match (&graph.model(model).kind, trained, scope) {
-        (ModelKind::Frozen(of), ..) => format!("{name} ({}@0)", graph.model(*of).name),
-        (_, false, _) => name.clone(),
-        (_, true, Scope::Step) => format!("{name}@i"),
-        (_, true, Scope::Eval(_)) => format!("{name}@i+1"),
+/// `1 row`, `2 rows`.
+fn count(n: usize, word: &str) -> String {
+    match n {
+        1 => format!("1 {word}"),
+        n => format!("{n} {word}s"),
     }
 }
 
-/// An edge in words: `roll.logp: float[B, G, T]`, `policy@i+1`.
-fn label(graph: &Graph, to: NodeId, edge: &Edge) -> String {
+/// A prompt as the program writes it.
+fn prompt(graph: &Graph, prompt: ExprRef, chat: bool) -> String {
+    let text = formula(graph, prompt);
+    // A column of chats is a prompt by itself.
+    match chat && graph.expr(prompt).ty.elem != Elem::Chat {
+        true => format!("chat({text})"),
+        false => text,
+    }
+}
+
+/// A formula that has to share a line; the text form has it whole.
+fn short(formula: &str) -> String {
+    const LONGEST: usize = 48;
+    if formula.chars().count() <= LONGEST {
+        return formula.into();
+    }
+    let head: String = formula.chars().take(LONGEST - 1).collect();
+    head + "…"
+}
+
+/// Whether an expression is a name alone.
+fn is_name(graph: &Graph, e: ExprRef) -> bool {
+    matches!(graph.expr(e).op, Op::Value(_))
+}
+
+/// `policy@start`: the version an iteration starts with; `policy@new`: the one it makes; `policy@initial`: the
+/// one before all. A model that never changes has no versions.
+fn version(graph: &Graph, model: ModelId, scope: Scope) -> String {
+    let name = &graph.model(model).name;
+    let changes = graph.dag.order().any(|id| makes(graph, id, model));
+    match (&graph.model(model).kind, changes, scope) {
+        (_, true, Scope::Step) => format!("{name}@start"),
+        (_, true, Scope::Eval(_)) => format!("{name}@new"),
+        (ModelKind::Frozen(of), ..) => format!("{name} ({}@initial)", graph.model(*of).name),
+        (_, false, _) => name.clone(),
+    }
+}
+
+/// Whether a node makes the next version of a model.
+fn makes(graph: &Graph, id: NodeId, model: ModelId) -> bool {
+    match &graph.dag.node(id).kind {
+        NodeKind::Train(t) => t.model == model,
+        NodeKind::Blend { model: m, .. } => *m == model,
+        _ => false,
+    }
+}
+
+/// An edge in words: `roll.logp: float[B, G, T]`, `policy@new`.
+fn label(graph: &Graph, from: NodeId, edge: &Edge) -> String {
     match edge {
         Edge::Data(v) => {
             let v = graph.value(*v);
             format!("{}: {}", v.name, graph.show_type(&v.ty))
         }
-        Edge::Rollout(r) => format!("{}: tokens", graph.rollout(*r).name),
-        Edge::Version(m) => version(graph, *m, graph.dag.node(to).scope),
+        Edge::Rollout(r) => {
+            let rollout = graph.rollout(*r);
+            format!("{}: {}", rollout.name, tokens(graph, rollout))
+        }
+        Edge::Version(m) => {
+            let which = match makes(graph, from, *m) {
+                true => "new",
+                false => "start",
+            };
+            format!("{}@{which}", graph.model(*m).name)
+        }
     }
+}
+
+/// `tokens[B, G, T]`
+fn tokens(graph: &Graph, rollout: &Rollout) -> String {
+    let axes = [
+        Some(rollout.rows),
+        rollout.over,
+        rollout.group,
+        Some(rollout.tokens),
+    ];
+    let ty = Type {
+        elem: Elem::Int,
+        axes: axes.into_iter().flatten().collect(),
+    };
+    let shown = graph.show_type(&ty);
+    shown.replacen(Elem::Int.name(), "tokens", 1)
+}
+
+/// Everything that flows the same way between the same two nodes; a version is drawn apart from data.
+struct Wire {
+    from: NodeId,
+    to: NodeId,
+    version: bool,
+    /// What flows, one line each.
+    lines: Vec<String>,
+}
+
+fn wires(graph: &Graph) -> Vec<Wire> {
+    let mut wires: Vec<Wire> = vec![];
+    for (from, to, edge) in graph.dag.edges() {
+        let version = matches!(edge, Edge::Version(_));
+        let text = label(graph, from, edge);
+        let known = wires
+            .iter_mut()
+            .find(|w| (w.from, w.to, w.version) == (from, to, version));
+        match known {
+            Some(wire) => wire.lines.push(text),
+            None => wires.push(Wire {
+                from,
+                to,
+                version,
+                lines: vec![text],
+            }),
+        }
+    }
+    wires
+}
+
+/// The step and every evaluation, with their titles.
+fn scopes(graph: &Graph) -> Vec<(Scope, String)> {
+    let evals = graph.evals.iter().enumerate().map(|(i, eval)| {
+        let title = format!("eval every {}", count(eval.every, "iteration"));
+        (Scope::Eval(i as u32), title)
+    });
+    std::iter::once((Scope::Step, "step".to_string()))
+        .chain(evals)
+        .collect()
 }

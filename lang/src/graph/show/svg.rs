@@ -1,15 +1,15 @@
 //! The graph as a drawing.
 
 use super::layout::{Layout, Plan, layout};
-use super::{describe, label};
-use crate::graph::{Edge, Graph, NodeId, NodeKind, Scope};
+use super::{describe, wires};
+use crate::graph::{Graph, NodeId, NodeKind, Scope};
 
 /// Width of a character of the 13 px and 11 px texts, generously.
 const WIDE: f64 = 7.6;
 const NARROW: f64 = 6.3;
 const LINE: f64 = 14.0;
 
-/// An edge of the drawing: data and versions between the same two nodes are drawn apart.
+/// A wire between boxes, by their position in the list.
 struct Wire {
     from: usize,
     to: usize,
@@ -20,7 +20,16 @@ struct Wire {
 /// A standalone SVG image.
 pub fn svg(graph: &Graph) -> String {
     let nodes: Vec<NodeId> = graph.dag.order().collect();
-    let wires = wires(graph, &nodes);
+    let index = |id: NodeId| nodes.iter().position(|n| *n == id).unwrap_or(0);
+    let wires: Vec<Wire> = wires(graph)
+        .into_iter()
+        .map(|w| Wire {
+            from: index(w.from),
+            to: index(w.to),
+            dashed: w.version,
+            lines: w.lines,
+        })
+        .collect();
     let boxes: Vec<(String, String)> = nodes
         .iter()
         .map(|id| (graph.dag.node(*id).name.clone(), describe(graph, *id)))
@@ -71,29 +80,6 @@ pub fn svg(graph: &Graph) -> String {
         );
     }
     out + "</svg>\n"
-}
-
-fn wires(graph: &Graph, nodes: &[NodeId]) -> Vec<Wire> {
-    let index = |id: NodeId| nodes.iter().position(|n| *n == id).unwrap_or(0);
-    let mut wires: Vec<Wire> = vec![];
-    for (from, to, edge) in graph.dag.edges() {
-        let dashed = matches!(edge, Edge::Version(_));
-        let text = label(graph, to, edge);
-        let (from, to) = (index(from), index(to));
-        let known = wires
-            .iter_mut()
-            .find(|w| (w.from, w.to, w.dashed) == (from, to, dashed));
-        match known {
-            Some(w) => w.lines.push(text),
-            None => wires.push(Wire {
-                from,
-                to,
-                dashed,
-                lines: vec![text],
-            }),
-        }
-    }
-    wires
 }
 
 /// From the source's lower edge through the wire's points to the target's upper edge.

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{describe, formula, label};
+use super::{count, describe, formula, is_name, label, makes, prompt};
 use crate::graph::{
-    AxisSize, Const, Graph, Init, Metric, ModelKind, NodeId, NodeKind, Schedule, Scope,
+    AxisSize, Const, Edge, Graph, Init, Metric, ModelKind, NodeId, NodeKind, Schedule, Scope,
 };
 
 /// Params, models, axes, then every node with what it reads and makes.
@@ -19,12 +19,12 @@ pub fn text(graph: &Graph) -> String {
     section(&mut out, "axes", axes(graph));
     section(&mut out, "imports", graph.imports.clone());
     let times = match graph.schedule {
-        Schedule::Iterations(n) => format!("step, {n} iterations"),
-        Schedule::Epochs(n) => format!("step, {n} epochs"),
+        Schedule::Iterations(n) => format!("step, {}", count(n, "iteration")),
+        Schedule::Epochs(n) => format!("step, {}", count(n, "epoch")),
     };
     scope(&mut out, graph, &times, Scope::Step, &graph.metrics);
     for (i, eval) in graph.evals.iter().enumerate() {
-        let title = format!("eval, every {} iterations", eval.every);
+        let title = format!("eval, every {}", count(eval.every, "iteration"));
         scope(
             &mut out,
             graph,
@@ -149,18 +149,23 @@ fn node(out: &mut String, graph: &Graph, id: NodeId) {
     let mut inputs: Vec<String> = graph
         .dag
         .inputs(id)
-        .map(|(from, e)| {
-            let from = &graph.dag.node(from).name;
-            let what = label(graph, id, e);
-            match what.starts_with(from.as_str()) {
-                true => what,
-                false => format!("{what} from {from}"),
+        .map(|(source, e)| {
+            let from = &graph.dag.node(source).name;
+            let what = label(graph, source, e);
+            match e {
+                // What makes a version waits for whoever reads the one before.
+                Edge::Version(m) if !makes(graph, source, *m) => format!("{what} after {from}"),
+                _ if what.starts_with(from.as_str()) => what,
+                _ => format!("{what} from {from}"),
             }
         })
         .collect();
     inputs.sort();
     if !inputs.is_empty() {
         push(out, format_args!("    reads {}", inputs.join("; ")));
+    }
+    for line in given(graph, id) {
+        push(out, format_args!("    {line}"));
     }
     let typed = |v: &crate::graph::ValueId| {
         let v = graph.value(*v);
@@ -222,6 +227,37 @@ fn node(out: &mut String, graph: &Graph, id: NodeId) {
     if !made.is_empty() {
         push(out, format_args!("    gives {}", made.join("; ")));
     }
+}
+
+/// The arguments of a call that are more than names.
+fn given(graph: &Graph, id: NodeId) -> Vec<String> {
+    let mut lines = vec![];
+    match &graph.dag.node(id).kind {
+        NodeKind::Generate {
+            prompt: from, chat, ..
+        } if !is_name(graph, *from) => {
+            lines.push(format!("prompt {}", prompt(graph, *from, *chat)));
+        }
+        NodeKind::Answer {
+            prompt: from,
+            chat,
+            text,
+            ..
+        } => {
+            if !is_name(graph, *from) {
+                lines.push(format!("prompt {}", prompt(graph, *from, *chat)));
+            }
+            if !is_name(graph, *text) {
+                lines.push(format!("text {}", formula(graph, *text)));
+            }
+        }
+        NodeKind::Reward { args, .. } => {
+            let args: Vec<String> = args.iter().map(|a| formula(graph, *a)).collect();
+            lines.push(format!("of {}", args.join(", ")));
+        }
+        _ => {}
+    }
+    lines
 }
 
 fn width<'a>(names: impl Iterator<Item = &'a str>) -> usize {

@@ -1,7 +1,7 @@
 //! `rlhf run FILE --help`: a program's own params are its flags.
 
 use clap::CommandFactory;
-use rlhf_lang::graph::Param;
+use rlhf_lang::graph::{Const, Param};
 
 use crate::args::Cli;
 use crate::command;
@@ -49,7 +49,11 @@ fn params(params: &[Param]) -> String {
                 Some(default) => format!(" = {default}"),
                 None => "  (to be given)".into(),
             };
-            let head = format!("{}{}{default}", p.ty, range.unwrap_or_default());
+            let given = match p.overridden {
+                true => format!("  (given: {}={})", p.name, shell(&p.value)),
+                false => String::new(),
+            };
+            let head = format!("{}{}{default}{given}", p.ty, range.unwrap_or_default());
             (p.name.as_str(), head)
         })
         .collect();
@@ -65,15 +69,29 @@ fn params(params: &[Param]) -> String {
     text
 }
 
+/// A value as a shell passes it on whole; text has no quotes of its own there.
+fn shell(value: &Const) -> String {
+    let text = match value {
+        Const::Bool(b) => return b.to_string(),
+        Const::Int(i) => return i.to_string(),
+        Const::Float(f) => return f.to_string(),
+        Const::Text(text) => text,
+    };
+    let plain = |c: char| c.is_alphanumeric() || "_-./:@%+=,".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.clone(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rlhf_lang::graph::Const;
     use rlhf_lang::source::Span;
 
     #[test]
     fn a_param_shows_its_type_range_default_and_doc() {
-        let param = Param {
+        let mut param = Param {
             name: "clip".into(),
             ty: "float".into(),
             range: Some("0..1".into()),
@@ -84,8 +102,20 @@ mod tests {
             span: Span::default(),
         };
         assert_eq!(
-            params(&[param]),
+            params(std::slice::from_ref(&param)),
             "\nParams:\n  clip  float in 0..1 = 0.2\n          Half-width of the trust region.\n"
         );
+        param.overridden = true;
+        param.value = Const::Float(0.3);
+        assert!(params(&[param]).contains("float in 0..1 = 0.2  (given: clip=0.3)"));
+    }
+
+    #[test]
+    fn a_given_text_is_shown_as_a_shell_takes_it() {
+        let shown = |text: &str| shell(&Const::Text(text.into()));
+        assert_eq!(shown("token"), "token");
+        assert_eq!(shown("per token"), "'per token'");
+        assert_eq!(shown("it's"), r"'it'\''s'");
+        assert_eq!(shown(""), "''");
     }
 }

@@ -48,8 +48,8 @@ pub fn plan(
     if let Some(available) = available.filter(|a| need.total() > *a) {
         return Err(too_large(graph, &need, available).into());
     }
-    let plural = if threads == 1 { "" } else { "s" };
-    let mut line = format!("plan  one rank on cpu, {threads} thread{plural}");
+    let threads = number::count(threads, "thread");
+    let mut line = format!("plan  one rank on cpu, {threads}");
     line += &format!(" · {}", models(graph, &shapes, dtype));
     if let Some(rollout) = responses(graph) {
         line += &format!(" · {rollout}");
@@ -131,5 +131,7 @@ fn responses(graph: &Graph) -> Option<String> {
     let AxisSize::Ragged(longest) = graph.axis(rollout.tokens).size else {
         return None;
     };
-    Some(format!("{rows} responses ≤ {longest} tokens an iteration"))
+    let responses = number::count(rows, "response");
+    let tokens = number::count(longest, "token");
+    Some(format!("{responses} ≤ {tokens} an iteration"))
 }
