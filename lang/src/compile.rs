@@ -1,5 +1,7 @@
 //! Text to graph: the one entry that the command line, an editor and every rank use.
 
+use std::rc::Rc;
+
 use crate::diag::{Diagnostic, Level};
 use crate::facts::Facts;
 use crate::graph::{AxisId, AxisSize, Elem, ExprRef, Graph, Op, Param, Type};
@@ -25,6 +27,9 @@ pub struct Compiled {
     pub sources: Sources,
     /// The program's tree.
     pub file: ast::File,
+    /// The trees of the other texts, in the order of their ids; of the standard library only what is no
+    /// function.
+    pub libraries: Vec<ast::File>,
     /// The params, also when there are errors elsewhere.
     pub params: Vec<Param>,
     /// The graph; `None` when there is an error, and for a library, which has no `step`.
@@ -54,6 +59,8 @@ pub fn compile(request: &Request) -> Compiled {
     let facts = sema.take_facts();
     let imports = std::mem::take(&mut sema.imported);
     let mut diagnostics = std::mem::take(&mut sema.diagnostics);
+    let modules = std::mem::take(&mut sema.modules).into_iter().skip(1);
+    let libraries = modules.map(|m| Rc::unwrap_or_clone(m.file)).collect();
     if failed {
         // What an error kept from being read is not unused.
         diagnostics.retain(|d| d.code != "L001");
@@ -73,6 +80,7 @@ pub fn compile(request: &Request) -> Compiled {
     Compiled {
         sources,
         file,
+        libraries,
         params,
         graph,
         diagnostics,

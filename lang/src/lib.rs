@@ -11,6 +11,7 @@ pub mod facts;
 pub mod fix;
 pub mod fmt;
 pub mod graph;
+pub mod ide;
 pub mod lint;
 pub mod reference;
 mod sema;

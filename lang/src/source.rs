@@ -52,6 +52,15 @@ impl Span {
     }
 }
 
+/// How an editor counts characters within a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// Bytes.
+    Utf8,
+    /// Units of UTF-16, of which a character outside the basic plane has two.
+    Utf16,
+}
+
 /// One text with its name and line table.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -91,6 +100,44 @@ impl Source {
         (line, column + 1)
     }
 
+    /// The 0-based line, and how many units of the encoding precede a byte in it.
+    pub fn position(&self, offset: u32, encoding: Encoding) -> (u32, u32) {
+        let mut offset = (offset as usize).min(self.text.len());
+        while !self.text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let line = self.lines.partition_point(|l| *l as usize <= offset).max(1) - 1;
+        let before = &self.text[self.lines[line] as usize..offset];
+        let units = match encoding {
+            Encoding::Utf8 => before.len(),
+            Encoding::Utf16 => before.encode_utf16().count(),
+        };
+        (line as u32, units as u32)
+    }
+
+    /// The byte of a 0-based line and a count of units in it. What lies behind the end of a line is its
+    /// end, and what lies within a character is its front.
+    pub fn offset(&self, line: u32, units: u32, encoding: Encoding) -> u32 {
+        let Some(start) = self.lines.get(line as usize) else {
+            return self.text.len() as u32;
+        };
+        let rest = &self.text[*start as usize..];
+        let text = rest.split('\n').next().unwrap_or_default();
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        let mut left = units as usize;
+        for (at, c) in text.char_indices() {
+            let width = match encoding {
+                Encoding::Utf8 => c.len_utf8(),
+                Encoding::Utf16 => c.len_utf16(),
+            };
+            if left < width {
+                return start + at as u32;
+            }
+            left -= width;
+        }
+        start + text.len() as u32
+    }
+
     /// The text of a span of this file; empty when the span does not fit.
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.range()).unwrap_or("")
@@ -121,5 +168,33 @@ impl Sources {
             .iter()
             .enumerate()
             .map(|(i, s)| (FileId(i as u32), s))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_and_offsets_are_inverse_in_both_encodings() {
+        let text = "a = \"ä😀\"\r\n\nb = 1";
+        let source = Source::new("x", text);
+        let ends = text.char_indices().map(|(i, _)| i).chain([text.len()]);
+        for at in ends.filter(|i| text.get(i.saturating_sub(1)..*i) != Some("\r")) {
+            for encoding in [Encoding::Utf8, Encoding::Utf16] {
+                let (line, units) = source.position(at as u32, encoding);
+                assert_eq!(source.offset(line, units, encoding), at as u32, "{at}");
+            }
+        }
+        assert_eq!(source.position(11, Encoding::Utf16), (0, 8));
+        assert_eq!(source.position(11, Encoding::Utf8), (0, 11));
+    }
+
+    #[test]
+    fn a_position_outside_of_the_text_is_the_nearest_inside() {
+        let source = Source::new("x", "ä😀\nb");
+        assert_eq!(source.offset(0, 99, Encoding::Utf16), 6);
+        assert_eq!(source.offset(9, 0, Encoding::Utf16), 8);
+        assert_eq!(source.offset(0, 2, Encoding::Utf16), 2);
     }
 }

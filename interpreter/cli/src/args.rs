@@ -34,6 +34,8 @@ pub enum Command {
     Doc(Doc),
     /// Copy a shipped algorithm to edit it
     New(New),
+    /// Serve an editor over standard input and output
+    Lsp,
 }
 
 /// `rlhf check`

@@ -46,6 +46,7 @@ fn command() -> u8 {
         Command::Explain(args) => (Format::Human, command::explain::explain(args)),
         Command::Doc(args) => (Format::Human, command::doc::doc(args)),
         Command::New(args) => (Format::Human, command::new::new(args)),
+        Command::Lsp => (Format::Human, command::lsp::lsp()),
     };
     let say = |format: Format, diagnostic: Diagnostic| {
         report::print(format, &Sources::default(), &[diagnostic]);

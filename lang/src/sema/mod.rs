@@ -227,7 +227,10 @@ impl<'a> Sema<'a> {
     /// at the argument, or at the call. A call has one such message.
     fn seen_from_the_program(&mut self, mut d: Diagnostic) -> Option<Diagnostic> {
         let own = FileId(0);
-        let Some(at) = d.span().filter(|s| s.file != own) else {
+        // A library's own mistakes are its own.
+        let of_text = ["E001", "E010", "E011", "E014", "E015", "E040", "E041"];
+        let foreign = d.span().filter(|s| s.file != own);
+        let Some(at) = foreign.filter(|_| !of_text.contains(&d.code.as_str())) else {
             return Some(d);
         };
         let Some(call) = self

@@ -6,6 +6,7 @@ pub mod eval;
 pub mod explain;
 pub mod fmt;
 pub mod graph;
+pub mod lsp;
 pub mod new;
 pub mod run;
 
