@@ -4,6 +4,7 @@
 //! `// expect: D301` is where the message begins.
 #![allow(missing_docs)]
 
+#[allow(dead_code)] // not every test reads all of it
 mod common;
 
 use std::path::{Path, PathBuf};
@@ -35,6 +36,9 @@ fn programs() -> Vec<(String, Vec<(usize, String)>)> {
 /// A folder with a copy of the corpus.
 fn scene() -> Scene {
     let scene = Scene::new();
+    let template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}\
+                    {% if add_generation_prompt %}<assistant>{% endif %}";
+    scene.write("model/chat_template.jinja", template);
     for entry in std::fs::read_dir(folder()).expect("the corpus is there") {
         let path = entry.expect("an entry").path();
         let name = path

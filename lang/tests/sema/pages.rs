@@ -86,6 +86,8 @@ fn every_code_in_the_sources_has_a_page() {
         &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
         &mut used,
     );
+    // Their pages are the command line's; `allow` knows them.
+    used.retain(|code| !matches!(code.as_str(), "M119" | "M120"));
     let known: BTreeSet<String> = codes().map(str::to_string).collect();
     assert_eq!(used, known, "codes in the sources, codes with pages");
 }
@@ -96,9 +98,7 @@ fn collect(folder: &Path, used: &mut BTreeSet<String>) {
         if path.is_dir() {
             collect(&path, used);
         } else if path.extension().is_some_and(|e| e == "rs")
-            && path
-                .file_name()
-                .is_some_and(|n| n != "pages.rs" && n != "allow.rs")
+            && path.file_name().is_some_and(|n| n != "pages.rs")
         {
             let text = std::fs::read_to_string(&path).expect("sources are text");
             for quoted in text.split('"') {
