@@ -77,7 +77,7 @@ fn reductions_name_the_axes_found() {
     );
     assert_eq!(
         body("log a: mean(mean(r, Q))"),
-        "E030 `Q` `r` has axes `[B, G]`, so it cannot be reduced over `Q`"
+        "E030 `Q` `r` has axes `[B, G]`, so it cannot be reduced over `Q` | it can be reduced over `B` or `G`"
     );
     assert_eq!(
         body("log a: mean(mean(roll.logp, [B, G]))"),
