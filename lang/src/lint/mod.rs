@@ -39,6 +39,7 @@ mod p217;
 mod pages;
 
 pub(crate) use allow::allow;
+pub use allow::allowed;
 pub(crate) use l010::check as bare_constants;
 pub use pages::{codes, explain};
 

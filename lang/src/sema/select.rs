@@ -14,8 +14,9 @@ use super::{Env, Origin, Sema, Val};
 /// Which responses, as the call says.
 struct Choice {
     axis: AxisId,
-    /// The index of `pick`, the number that `top` orders by.
+    /// The index of `pick`, the number that `top` orders by, and where it stands.
     by: ExprRef,
+    at: Span,
     /// The axis of those that `top` keeps.
     into: Option<AxisId>,
     /// Equal choices have equal keys.
@@ -88,6 +89,7 @@ impl Sema<'_> {
             return Some(Choice {
                 axis,
                 by,
+                at,
                 into: None,
                 key: format!("pick {} {}", axis.0, by.0),
             });
@@ -128,6 +130,7 @@ impl Sema<'_> {
         Some(Choice {
             axis,
             by,
+            at,
             into: Some(into),
             key,
         })
@@ -174,11 +177,12 @@ impl Sema<'_> {
     }
 
     fn selected(&mut self, x: ExprRef, choice: Choice, at: Span, span: Span) -> Option<ExprRef> {
+        // A number that orders the responses of every row selects in every row.
+        let mut operands = [(x, at), (choice.by, choice.at)];
+        let joined = self.join(&mut operands, span)?;
+        let x = operands[0].0;
         let old = self.ty(x).axes.clone();
         let mut axes = self.chosen_axes(&old, &choice);
-        // A number that orders the responses of every row selects in every row.
-        let mut operands = [(x, at), (choice.by, at)];
-        let joined = self.join(&mut operands, span)?;
         for a in joined {
             if a != choice.axis && !old.contains(&a) {
                 axes.push(a);

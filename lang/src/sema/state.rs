@@ -89,7 +89,7 @@ impl Sema<'_> {
             other => self.not_a_state(name, other.is_some(), env),
         };
         if done.is_none() {
-            // Its value is read for its own errors where that can be done without repeating them.
+            // A second `next` of what failed is no second one.
             self.nexts.retain(|(n, _)| *n != name.text);
         }
     }
