@@ -3,7 +3,8 @@
 use crate::ast::{Arg, Expr, Name};
 use crate::diag::Diagnostic;
 use crate::graph::{
-    AxisId, AxisSize, ExprRef, Node, NodeKind, Op, Rollout, RolloutId, Selection, Type,
+    AxisId, AxisSize, Const, Elem, ExprRef, Node, NodeKind, Op, Reduce, Rollout, RolloutId,
+    Selection, Type,
 };
 use crate::source::Span;
 
@@ -86,6 +87,7 @@ impl Sema<'_> {
             let (by, at) = self.operand(found[2], env)?;
             self.need_number(name, by, at)?;
             self.outside(by, at, axis, name)?;
+            self.is_index(by, at, axis, size)?;
             return Some(Choice {
                 axis,
                 by,
@@ -159,6 +161,43 @@ impl Sema<'_> {
                 text.trim_matches('`')
             )),
         )
+    }
+
+    /// E018 for what is no index of an axis: a reward where its place was meant, or one past the end.
+    fn is_index(&mut self, x: ExprRef, at: Span, axis: AxisId, size: usize) -> Option<()> {
+        let (text, g) = (self.quote(at), self.axis_name(axis).to_string());
+        if let Op::Reduce { op, axes, .. } = &self.graph.expr(x).op
+            && *op != Reduce::Argmax
+            && axes.iter().any(|a| self.same_axis(*a, axis))
+        {
+            return self.fail(
+                Diagnostic::error(
+                    "E018",
+                    at,
+                    format!("{text} is a number over `{g}`, not an index"),
+                )
+                .help(format!("`argmax(x, {g})` gives the index of the largest")),
+            );
+        }
+        if self.elem(x) == Elem::Float {
+            return self.fail(
+                Diagnostic::error(
+                    "E017",
+                    at,
+                    format!("an index is a whole number, and {text} is real"),
+                )
+                .help(format!("`argmax(x, {g})`, or `floor(…)` of a number")),
+            );
+        }
+        match self.as_const(x) {
+            Some(Const::Int(i)) if i < 0 || i as usize >= size => self.fail(
+                Diagnostic::error("E018", at, format!("`{g}` has no entry {i}")).help(format!(
+                    "it has {size}, from 0 to {}",
+                    size.saturating_sub(1)
+                )),
+            ),
+            _ => Some(()),
+        }
     }
 
     /// The axes of `old` after a choice.

@@ -109,7 +109,7 @@ impl Sema<'_> {
         d = match super::nearest(&name.text, names.iter().map(String::as_str)) {
             Some(near) => d
                 .help(format!("a similar one: `{near}`"))
-                .fix(format!("use `{near}`"), vec![(name.span, near.into())]),
+                .guess(format!("use `{near}`"), vec![(name.span, near.into())]),
             None => d.help(format!(
                 "declare it above `step`: `state {}: float = 0`",
                 name.text
