@@ -1,8 +1,15 @@
 //! What the language has and a rank does not run yet: said before anything is loaded.
 
-use rlhf_lang::diag::Diagnostic;
+use rlhf_lang::diag::{Diagnostic, Level};
 use rlhf_lang::graph::{AxisSize, Graph, Init, ModelKind, NodeKind, Op, RewardSource, Selection};
 use rlhf_lang::source::Span;
+
+/// The same as warnings, for a check: the program means what it says, and a run would refuse it.
+pub fn not_run_yet(graph: &Graph) -> Vec<Diagnostic> {
+    let mut found = unsupported(graph);
+    found.iter_mut().for_each(|d| d.level = Level::Warning);
+    found
+}
 
 /// The first use of everything that this interpreter cannot run; empty for a program that it can.
 pub fn unsupported(graph: &Graph) -> Vec<Diagnostic> {

@@ -98,6 +98,7 @@ impl Job<'_> {
             let mut session = self.data.borrow_mut();
             let data = session.check(graph, &program.folder, extent, &mut sources);
             diagnostics.extend(data);
+            diagnostics.extend(rlhf_plan::support::not_run_yet(graph));
         }
         (sources, diagnostics)
     }

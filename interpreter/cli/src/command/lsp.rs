@@ -16,7 +16,9 @@ pub fn lsp() -> Outcome<u8> {
         let mut sources = compiled.sources.clone();
         let found = compiled.graph.as_ref().map_or(vec![], |graph| {
             let mut session = session.borrow_mut();
-            session.check(graph, folder, Extent::Head, &mut sources)
+            let mut found = session.check(graph, folder, Extent::Head, &mut sources);
+            found.extend(rlhf_plan::support::not_run_yet(graph));
+            found
         });
         (sources, found)
     };
