@@ -32,7 +32,7 @@ impl Program {
     /// data is found.
     pub fn open(word: &str) -> Outcome<Program> {
         let path = Path::new(word);
-        let error = match std::fs::read(path) {
+        let error = match read(path) {
             Ok(bytes) => return Program::of_file(path, bytes),
             Err(error) => error,
         };
@@ -155,6 +155,21 @@ pub fn shipped(name: &str) -> Option<&'static str> {
 pub fn algorithms() -> String {
     let names: Vec<&str> = rlhf_stdlib::algorithms().iter().map(|(n, _)| *n).collect();
     names.join(", ")
+}
+
+/// The largest program that is read.
+const LARGEST: u64 = 64 << 20;
+
+/// A file's bytes; what is no file, such as a pipe, could be waited on for ever.
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let facts = std::fs::metadata(path)?;
+    if !facts.is_file() {
+        return Err(std::io::Error::other("it is not a file"));
+    }
+    if facts.len() > LARGEST {
+        return Err(std::io::Error::other("it is larger than 64 MB"));
+    }
+    std::fs::read(path)
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Stop {

@@ -270,6 +270,15 @@ impl<'g> Facts<'g> {
         expr.ty.elem != Elem::Text && expr.args.iter().any(text)
     }
 
+    /// Whether a value is a member of a rollout that a model sampled.
+    pub(super) fn is_sampled(&self, v: ValueId) -> bool {
+        let maker = self.makers.get(&v).map(|id| &self.graph.dag.node(*id).kind);
+        matches!(
+            maker,
+            Some(NodeKind::Generate { .. } | NodeKind::Select { .. })
+        )
+    }
+
     /// Updates that one rollout serves in a `train`.
     pub(super) fn updates(&self, train: &Train) -> usize {
         match (self.rows(train), train.minibatch) {
@@ -329,7 +338,10 @@ impl<'g> Facts<'g> {
                 Op::Unary(Unary::Sigmoid | Unary::LogSigmoid | Unary::Tanh) => true,
                 _ => false,
             };
-            limits && expr.args.iter().any(|a| live[a.0 as usize])
+            let limited = limits && expr.args.iter().any(|a| live[a.0 as usize]);
+            // A KL to what it was at the start of the iteration holds it there too.
+            let held = || live[e.0 as usize] && self.kl(e).is_some_and(|(p, q)| p.model == q.model);
+            limited || held()
         })
     }
 

@@ -4,7 +4,7 @@ use super::facts::Facts;
 use crate::diag::Diagnostic;
 use std::collections::BTreeSet;
 
-use crate::graph::{Binary, ExprRef, Op, ValueId};
+use crate::graph::{ExprRef, ValueId};
 
 pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = vec![];
@@ -13,26 +13,21 @@ pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
         .flat_map(|(t, _)| Facts::live_values(t))
         .collect();
     let mut losses: BTreeSet<ExprRef> = BTreeSet::new();
-    for (train, _) in facts.trains() {
+    // After the first of several updates a policy differs from what it was: such a KL holds it there.
+    for (train, _) in facts.trains().filter(|(t, _)| facts.updates(t) == 1) {
         losses.extend(facts.parts(train.loss));
     }
     for i in 0..facts.graph.exprs.len() {
         let e = ExprRef(i as u32);
-        let pair = match facts.graph.expr(e).op {
-            Op::Binary(Binary::Sub) => {
-                // Two readings of one version differ by nothing.
-                let constant = facts
-                    .log_ratio(e)
-                    .filter(|(a, b)| !live.contains(&a.value) && !live.contains(&b.value));
-                constant.or_else(|| facts.kl(e).filter(|_| losses.contains(&e)))
-            }
-            Op::Binary(Binary::Pow) => facts.kl(e).filter(|_| losses.contains(&e)),
-            _ => None,
-        };
+        let pair = facts.kl(e).filter(|_| losses.contains(&e));
         let Some((p, q)) = pair else {
             continue;
         };
         if p.model != q.model || p.rollout != q.rollout || p.temperature != q.temperature {
+            continue;
+        }
+        // What was sampled is no reference that someone declared.
+        if facts.is_sampled(p.value) || facts.is_sampled(q.value) {
             continue;
         }
         // Of the two, the one that stands for a reference.

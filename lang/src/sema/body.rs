@@ -39,6 +39,7 @@ impl Sema<'_> {
         let size = AxisSize::Fixed(size.unwrap_or(1));
         let name = step.axes.first().map(|a| &a.name);
         let mut env = self.open(Scope::Step, data, name, size, span, &step.body);
+        env.lost_axes |= name.is_none();
         let mut metrics = vec![];
         self.statements(&step.body, &mut env, &mut metrics, None);
         self.graph.metrics = metrics;
@@ -194,7 +195,12 @@ impl Sema<'_> {
     /// L001 for the bindings from `start` on.
     pub(crate) fn warn_unused(&mut self, env: &Env, start: usize) {
         for local in &env.locals[start..] {
-            if local.kind == Kind::Binding && !local.used && !local.name.starts_with('_') {
+            let part = match local.val {
+                Val::Axis(a) => matches!(self.graph.axis(a).size, AxisSize::Subset(_)),
+                _ => false,
+            };
+            let named = local.kind == Kind::Binding || part;
+            if named && !local.used && !local.name.starts_with('_') {
                 let d = Diagnostic::warning(
                     "L001",
                     local.span,

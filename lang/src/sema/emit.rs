@@ -1,5 +1,8 @@
 //! The expression arena: equal expressions are one, constants are folded.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem::discriminant;
+
 use crate::diag::Diagnostic;
 use crate::graph::{Const, Elem, Expr, ExprRef, Op, Type};
 use crate::source::{FileId, Span};
@@ -27,13 +30,21 @@ impl Sema<'_> {
             Some(site) if span.file != FileId(0) => site.span,
             _ => span,
         };
-        let key = format!("{op:?}{args:?}{:?}", ty.elem);
-        if let Some(known) = self.known.get(&key) {
+        let key = fingerprint(&op, &args, ty.elem);
+        let same = |e: &ExprRef| {
+            let known = self.graph.expr(*e);
+            known.op == op && known.args == args && known.ty.elem == ty.elem
+        };
+        if let Some(known) = self
+            .known
+            .get(&key)
+            .and_then(|all| all.iter().find(|e| same(e)))
+        {
             return *known;
         }
         let e = ExprRef(self.graph.exprs.len() as u32);
         self.graph.exprs.push(Expr { op, args, ty, span });
-        self.known.insert(key, e);
+        self.known.entry(key).or_default().push(e);
         e
     }
 
@@ -75,4 +86,35 @@ impl Sema<'_> {
         }
         self.visits <= VISITS
     }
+}
+
+/// Equal operations on equal operands have equal numbers.
+fn fingerprint(op: &Op, args: &[ExprRef], elem: Elem) -> u64 {
+    let mut hash = DefaultHasher::new();
+    discriminant(op).hash(&mut hash);
+    match op {
+        Op::Number(v) => v.to_bits().hash(&mut hash),
+        Op::Bool(b) => b.hash(&mut hash),
+        Op::Text(t) => t.hash(&mut hash),
+        Op::Value(v) => v.hash(&mut hash),
+        Op::State(s) => s.hash(&mut hash),
+        Op::Unary(u) => discriminant(u).hash(&mut hash),
+        Op::Binary(b) => discriminant(b).hash(&mut hash),
+        Op::Reduce { op, axes, biased } => (discriminant(op), axes, biased).hash(&mut hash),
+        Op::Shift { axis, by } => (axis, by).hash(&mut hash),
+        Op::Top { axis, into } => (axis, into).hash(&mut hash),
+        Op::First(a)
+        | Op::Last(a)
+        | Op::AtLast(a)
+        | Op::SuffixSum(a)
+        | Op::PrefixSum(a)
+        | Op::Len(a)
+        | Op::Index(a)
+        | Op::Pick(a)
+        | Op::Restrict(a) => a.hash(&mut hash),
+        Op::OnText(t) => discriminant(t).hash(&mut hash),
+        Op::Iteration | Op::Iterations | Op::Select | Op::Clamp | Op::Stop => {}
+    }
+    (args, elem).hash(&mut hash);
+    hash.finish()
 }

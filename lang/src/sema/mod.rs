@@ -131,7 +131,7 @@ pub(crate) struct Sema<'a> {
     /// Nodes so far, every one after those it reads.
     pub nodes: Vec<Node>,
     /// Expressions by structure, so that equal ones are one.
-    pub known: HashMap<String, ExprRef>,
+    pub known: HashMap<u64, Vec<ExprRef>>,
     /// The step or evaluation being read.
     pub body: Option<Body>,
     /// The `train` block being read.

@@ -71,6 +71,12 @@ impl Sema<'_> {
                     item: i,
                 };
                 self.define(index, &f.name, def);
+                for (i, p) in f.params.iter().enumerate() {
+                    let first = f.params[..i].iter().find(|q| q.name.text == p.name.text);
+                    if let Some(first) = first {
+                        self.duplicate(&p.name, first.name.span);
+                    }
+                }
             }
             if let ItemKind::Bad(Some(name)) = &item.kind
                 && !self.modules[index].names.contains_key(&name.text)
@@ -240,6 +246,9 @@ impl Sema<'_> {
         // What a library imports can be taken from it too.
         if let Some((def @ Def::Fn { .. }, _)) = self.modules[module].names.get(&name.text) {
             return def.clone();
+        }
+        if self.lost_items(module) {
+            return Def::Poison;
         }
         let path = self.modules[module].name.clone();
         let mut d = Diagnostic::error(

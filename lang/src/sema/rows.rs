@@ -73,6 +73,7 @@ impl Sema<'_> {
         if self.elem(x) != Elem::Bool {
             return self.wrong_type("`where`", "a truth value", x, cond.span);
         }
+        let x = self.narrow_to(x, parent);
         let axes = self.ty(x).axes.clone();
         if axes != [parent] {
             let (shown, p) = (self.show_axes(&axes), self.axis_name(parent).to_string());

@@ -7,6 +7,9 @@ use crate::source::Span;
 
 use super::{Def, Sema, Val, builtin, nearest};
 
+/// Unknown names that are held against all others.
+const SUGGESTIONS: usize = 200;
+
 /// What kind of local a name is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -212,6 +215,10 @@ impl Sema<'_> {
             d = Diagnostic::error("E010", span, format!("`{name}` is used before it is bound"))
                 .label(*later, "bound here")
                 .help("a binding can be read only below it");
+        } else if let Some(later) = self.param_below(name, env) {
+            d = Diagnostic::error("E010", span, format!("`{name}` is declared further down"))
+                .label(later, "declared here")
+                .help("a default may use the params above it");
         } else if let Some(near) = self.near_column(name, env) {
             d = Diagnostic::error("E010", span, format!("no column `{name}` in this data set"))
                 .help(format!("a similar one: `{near}`"))
@@ -224,7 +231,11 @@ impl Sema<'_> {
             )
             .help(format!("as in `{name}(…)`"));
         } else {
-            let names = self.names_in_scope(env);
+            // Beyond so many, suggestions cost more than they help.
+            let names = match self.missing.len() > SUGGESTIONS {
+                true => vec![],
+                false => self.names_in_scope(env),
+            };
             if let Some(near) = nearest(name, names.iter().map(String::as_str)) {
                 d = d
                     .help(format!("a similar name is in scope: `{near}`"))
@@ -234,6 +245,19 @@ impl Sema<'_> {
             }
         }
         self.fail(d)
+    }
+
+    /// A param of the program that is not read yet.
+    fn param_below(&self, name: &str, env: &Env) -> Option<Span> {
+        let file = &self
+            .modules
+            .get(env.module)
+            .filter(|_| env.module == 0)?
+            .file;
+        file.items.iter().find_map(|item| match &item.kind {
+            ItemKind::Param(p) if p.name.text == name => Some(p.name.span),
+            _ => None,
+        })
     }
 
     /// A column that a built-in name may have been meant as.

@@ -149,6 +149,7 @@ impl<'a, 't> Reader<'a, 't> {
             diagnostics: RefCell::new(vec![]),
         };
         reader.hash_comments();
+        reader.divisions();
         reader
     }
 
@@ -176,6 +177,29 @@ impl<'a, 't> Reader<'a, 't> {
             n => format!("comments begin with `//`, not `#` ({n} in this file)"),
         };
         self.report(Diagnostic::error("E001", edits[0].0, message).fix("write `//`", edits));
+    }
+
+    /// `x = r // 3`: a number alone behind code was to divide.
+    fn divisions(&self) {
+        let comments = self
+            .tokens
+            .comments
+            .iter()
+            .zip(&self.tokens.comment_line_start);
+        for (c, alone) in comments {
+            let number = c.text.trim().trim_end_matches(')').parse::<f64>().is_ok();
+            if c.kind != CommentKind::Line || *alone || !number {
+                continue;
+            }
+            self.report(
+                Diagnostic::error(
+                    "E001",
+                    c.span,
+                    "`//` begins a comment, so nothing is divided here",
+                )
+                .help("`a / b` divides, `floor(a / b)` rounds down"),
+            );
+        }
     }
 
     pub fn report(&self, diagnostic: Diagnostic) {

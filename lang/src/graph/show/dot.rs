@@ -56,5 +56,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"")
+    super::printable(text)
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
 }

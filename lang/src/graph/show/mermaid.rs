@@ -48,7 +48,7 @@ fn shape(graph: &Graph, id: NodeId) -> String {
 /// Quotes end a text, and `#`, `<` and a backtick begin something else in it.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
-    for c in text.chars() {
+    for c in super::printable(text).chars() {
         match c {
             '"' | '#' | '<' | '>' | '&' | '`' | '\\' => out += &format!("#{};", c as u32),
             c => out.push(c),

@@ -235,3 +235,9 @@ fn scopes(graph: &Graph) -> Vec<(Scope, String)> {
         .chain(evals)
         .collect()
 }
+
+/// A text without line ends and control characters, which the drawings' languages do not take.
+fn printable(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(plain).collect()
+}

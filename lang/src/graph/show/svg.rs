@@ -178,7 +178,8 @@ fn text_width(text: &str, per_character: f64) -> f64 {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
+    super::printable(text)
+        .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
