@@ -305,6 +305,34 @@ fn rows_of_the_evaluation_that_are_trained_on_are_counted() {
 }
 
 #[test]
+fn a_held_out_set_whose_questions_are_others_is_no_overlap_though_its_answers_are_the_same() {
+    let folder = Folder::new();
+    let rows = |names: [u32; 3]| {
+        let row =
+            |n| format!("{{\"question\": \"{n}\", \"prompt\": \"{n}\", \"answer\": \"5\"}}\n");
+        names.map(row).concat()
+    };
+    folder.write("rows.jsonl", &rows([1, 2, 3]));
+    folder.write("held.jsonl", &rows([7, 8, 9]));
+    let over = |column: &str| {
+        format!(
+            "{}\neval every 1 over held {{\n  \
+             best = generate(policy, chat({column}), temperature: 0)[S: ..4]\n  \
+             log accuracy: mean(if best.text == answer then 1 else 0)\n}}\n",
+            PROGRAM.replacen(
+                "model policy",
+                &format!("data held = jsonl(\"held.jsonl\") {{ {column}: text, answer: text }}\nmodel policy"),
+                1,
+            )
+        )
+    };
+    for column in ["question", "prompt"] {
+        let (_, found) = folder.check(&over(column));
+        assert!(found.is_empty(), "{column}: {found:#?}");
+    }
+}
+
+#[test]
 fn a_text_that_doubles_with_every_line_is_left_alone() {
     let folder = Folder::new();
     folder.write("rows.jsonl", "{\"question\": \"2\", \"answer\": \"5\"}\n");
@@ -376,6 +404,18 @@ fn a_role_that_the_template_leaves_out_is_named() {
             .as_ref()
             .is_some_and(|h| h.contains("left out of the prompt"))
     );
+}
+
+#[test]
+fn every_mark_of_the_template_is_looked_for_in_every_row() {
+    let folder = Folder::new();
+    let row = |q: &str| json!({"question": q, "answer": "5"}).to_string() + "\n";
+    let rows: String = ["2<|end|>", "<|start|>2", "2"].map(row).concat();
+    folder.write("rows.jsonl", &rows);
+    let (_, found) = folder.check(&PROGRAM.replace("..4", "..40"));
+    let d = found.iter().find(|d| d.code == "D309");
+    let message = &d.expect("two rows have a mark").message;
+    assert!(message.ends_with("(2 of 3 rows)"), "{message}");
 }
 
 #[test]
