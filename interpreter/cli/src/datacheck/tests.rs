@@ -1,6 +1,7 @@
 //! The examples of the pages, and what the rules say in which words.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rlhf_lang::compile::{self, Request};
 use rlhf_lang::diag::{Diagnostic, Level};
@@ -10,6 +11,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::memory::Memory;
+use super::rule::gold::{self, Trial};
+use super::view::View;
 use super::{Extent, Scripts, Session};
 use crate::pages;
 
@@ -275,6 +278,87 @@ fn a_reward_that_fails_on_the_right_answer_says_so_and_an_editor_never_runs_one(
     let mut editor = Session::with(Memory::at(None), Scripts::LeaveOut);
     let (_, found) = folder.check_in(&mut editor, program);
     assert!(found.iter().all(|d| d.code != "R403"), "{found:#?}");
+}
+
+const SCORED: &str = "data rows = jsonl(\"rows.jsonl\") { question: text, answer: text }\n\
+    model policy = causal(\"model\", optim: adamw(1e-5))\n\
+    reward exact(response: text, answer: text) -> float = python(\"exact.py:score\")\n\
+    step over rows[B: 1], iterations: 1 {\n\
+    roll = generate(policy, chat(question), temperature: 1)[G: 2, T: ..4]\n\
+    r = exact(roll.text, answer)\n\
+    train policy { minimize -mean((r - mean(r, G)) * logp(policy, roll)) }\n}\n";
+
+#[test]
+fn a_module_that_the_reward_imports_is_looked_at_again_when_it_changes() {
+    let folder = Folder::new();
+    folder.write("rows.jsonl", "{\"question\": \"2\", \"answer\": \"5\"}\n");
+    folder.write(
+        "exact.py",
+        "import os, sys\nsys.dont_write_bytecode = True\n\
+         sys.path.insert(0, os.path.dirname(__file__))\nfrom rules.exact import score\n",
+    );
+    let mut session = Session::with(Memory::at(None), Scripts::Run);
+    for (result, expected) in [("0", true), ("1.0", false)] {
+        folder.write(
+            "rules/exact.py",
+            &format!("def score(response, answer): return {result}\n"),
+        );
+        let (_, found) = folder.check_in(&mut session, SCORED);
+        assert_eq!(codes(&found).contains(&"D313"), expected, "{found:#?}");
+    }
+}
+
+#[test]
+fn without_a_python_it_is_not_known_whether_a_reward_is_sound() {
+    let folder = Folder::new();
+    let rows = folder.write("rows.jsonl", "{\"question\": \"2\", \"answer\": \"5\"}\n");
+    folder.write("exact.py", "def score(response, answer): return 0\n");
+    let compiled = compile::compile(&Request {
+        name: "p.rlhf",
+        text: SCORED,
+        overrides: &[],
+        load: &|_| None,
+    });
+    let graph = compiled.graph.expect("the program is right");
+    let rows = rlhf_text::rows::read(&graph.data[0], &rows, Extent::Head).expect("one row");
+    let view = View::of(&graph, folder.path());
+    let tables = [Some(Arc::new(rows))];
+    let (scoring, reward) = (&view.scorings[0], &graph.rewards[0]);
+    let trial = gold::check(
+        &view,
+        scoring,
+        reward,
+        &tables,
+        folder.path(),
+        "no-such-python",
+    );
+    assert!(matches!(trial, Trial::Unknown), "{trial:?}");
+}
+
+#[test]
+fn a_session_keeps_what_its_last_check_used_and_folders_without_files_apart() {
+    let folder = Folder::new();
+    folder.write("rows.jsonl", "{\"question\": \"2\", \"answer\": \"5\"}\n");
+    folder.write("more.jsonl", "{\"question\": \"3\", \"answer\": \"5\"}\n");
+    let mut session = Session::with(Memory::at(None), Scripts::Run);
+    for (rows, model) in [("rows", "model"), ("more", "other"), ("more", "none")] {
+        std::fs::create_dir_all(folder.path().join("none")).expect("a folder");
+        let program = PROGRAM
+            .replace("rows.jsonl", &format!("{rows}.jsonl"))
+            .replace("\"model\"", &format!("\"{model}\""));
+        folder.check_in(&mut session, &program);
+        let tables: Vec<String> = session
+            .tables
+            .keys()
+            .map(|k| k.0.display().to_string())
+            .collect();
+        assert!(
+            tables.len() == 1 && tables[0].ends_with(&format!("{rows}.jsonl")),
+            "{tables:?}"
+        );
+        let all = session.tokenizers.keys().all(|(f, _)| f.ends_with(model));
+        assert!(all && session.tokenizers.len() <= 1);
+    }
 }
 
 #[test]
