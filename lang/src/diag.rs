@@ -28,6 +28,17 @@ pub struct Label {
     pub text: String,
 }
 
+/// Whether a change can be made without asking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Certainty {
+    /// It says what was meant: `--fix` makes it.
+    #[default]
+    Sure,
+    /// It is likely, such as the nearest name: an editor offers it.
+    Guess,
+}
+
 /// A replacement of text that mends the problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fix {
@@ -35,6 +46,9 @@ pub struct Fix {
     pub title: String,
     /// Replacements, none overlapping another.
     pub edits: Vec<(Span, String)>,
+    /// Whether it can be made without asking.
+    #[serde(default)]
+    pub certainty: Certainty,
 }
 
 /// One message: it names the cause in one line, points at the text to change, and says what would work.
@@ -117,8 +131,18 @@ impl Diagnostic {
         self.fix = Some(Fix {
             title: title.into(),
             edits,
+            certainty: Certainty::Sure,
         });
         self
+    }
+
+    /// Attaches a change that is likely to be meant.
+    pub fn guess(self, title: impl Into<String>, edits: Vec<(Span, String)>) -> Self {
+        let mut d = self.fix(title, edits);
+        if let Some(fix) = &mut d.fix {
+            fix.certainty = Certainty::Guess;
+        }
+        d
     }
 
     /// The place to change first.

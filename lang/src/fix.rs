@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::diag::{Diagnostic, Fix, Level};
+use crate::diag::{Certainty, Diagnostic, Fix, Level};
 use crate::source::{FileId, Span};
 use crate::syntax;
 
@@ -95,7 +95,7 @@ pub fn mend(text: &str, check: &dyn Fn(&str) -> Vec<Diagnostic>) -> Mended {
         let mut open = state.diagnostics.clone();
         open.retain(|d| {
             let fix = d.fix.as_ref();
-            fix.is_some_and(|f| !refused.contains(&key(d, f)) && state.is_safe(d, f))
+            fix.is_some_and(|f| f.certainty == Certainty::Sure && !refused.contains(&key(d, f)))
         });
         // All at once is right nearly always; otherwise one at a time finds the one that is not.
         let mut better = step(&state, &open, check);
@@ -144,16 +144,6 @@ impl State {
         }
     }
 
-    /// Whether every name that the change writes differs from the one it replaces by a slip of the hand.
-    fn is_safe(&self, d: &Diagnostic, fix: &Fix) -> bool {
-        // The parser knows which word is meant.
-        self.stage(d) == 0
-            || fix.edits.iter().all(|(span, new)| {
-                let old = self.text.get(span.range()).unwrap_or_default();
-                !is_name(old) || !is_name(new) || is_slip(old, new)
-            })
-    }
-
     /// The number of errors of each stage.
     fn errors(&self) -> BTreeMap<usize, usize> {
         let mut count = BTreeMap::new();
@@ -188,21 +178,6 @@ fn step(
                 .is_some_and(|s| applied.places.iter().any(|p| touches(s, *p)))
     });
     (!grown && gone && !spoiled).then_some((next, applied.count))
-}
-
-fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && text.chars().all(|c| c.is_alphanumeric() || c == '_')
-}
-
-/// One letter wrong, missing, too many or exchanged with the next; two in a long name.
-fn is_slip(old: &str, new: &str) -> bool {
-    let allowed = match old.chars().count() {
-        0..=2 => 0,
-        3..=7 => 1,
-        _ => 2,
-    };
-    strsim::osa_distance(old, new) <= allowed
 }
 
 fn same(a: &Diagnostic, b: &Diagnostic) -> bool {

@@ -1,7 +1,7 @@
 //! What the language has and a rank does not run yet: said before anything is loaded.
 
 use rlhf_lang::diag::Diagnostic;
-use rlhf_lang::graph::{AxisSize, Graph, Init, ModelKind, NodeKind, Op, RewardSource};
+use rlhf_lang::graph::{AxisSize, Graph, Init, ModelKind, NodeKind, Op, RewardSource, Selection};
 use rlhf_lang::source::Span;
 
 /// The first use of everything that this interpreter cannot run; empty for a program that it can.
@@ -55,8 +55,11 @@ pub fn unsupported(graph: &Graph) -> Vec<Diagnostic> {
     for id in graph.dag.order() {
         let node = graph.dag.node(id);
         match &node.kind {
-            NodeKind::Select { .. } => add(
-                "pick of a rollout",
+            NodeKind::Select { by, .. } => add(
+                match by {
+                    Selection::Pick { .. } => "pick of a rollout",
+                    Selection::Top { .. } => "top of a rollout",
+                },
                 node.span,
                 "`pick` of a value runs; a weight that is 0 drops a response from a loss",
             ),

@@ -2,7 +2,7 @@
 
 use crate::ast::{CommentKind, File};
 use crate::diag::{Diagnostic, Level};
-use crate::source::{Sources, Span};
+use crate::source::{FileId, Source, Sources, Span};
 
 struct Allow {
     code: String,
@@ -102,4 +102,13 @@ fn allowances(file: &File, sources: &Sources) -> Vec<Allow> {
         });
     }
     allows
+}
+
+/// Whether a comment on a line, counted from 1, or on the comment lines above it, allows a code.
+pub fn allowed(source: &Source, line: usize, code: &str) -> bool {
+    let (file, _) = crate::syntax::parse(FileId(0), &source.text);
+    let mut sources = Sources::default();
+    sources.add(source.clone());
+    let mut allows = allowances(&file, &sources).into_iter();
+    allows.any(|a| a.code == code && a.line == line)
 }

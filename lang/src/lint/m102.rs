@@ -8,6 +8,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
     let mut found = vec![];
     for (train, _) in facts.trains() {
         let parts = facts.parts(train.loss);
+        let live = Facts::live_values(train);
         for e in &parts {
             let expr = facts.graph.expr(*e);
             if !matches!(expr.op, Op::Unary(Unary::Exp)) {
@@ -19,6 +20,20 @@ pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
             let Some(sampler) = facts.samplers.get(&bottom.rollout) else {
                 continue;
             };
+            let is_live = |v| live.contains(&v);
+            let own = top.model == *sampler && bottom.model == *sampler;
+            if own && !is_live(top.value) && is_live(bottom.value) && weighs(facts, *e) {
+                let (a, b) = (facts.value_name(top.value), facts.value_name(bottom.value));
+                found.push(
+                    Diagnostic::error(
+                        "M102",
+                        facts.home(*e),
+                        format!("this ratio is upside down: `{a}` is what was sampled, `{b}` is what is trained"),
+                    )
+                    .help(format!("an importance ratio is `exp({b} - {a})`")),
+                );
+                continue;
+            }
             if bottom.model == *sampler || !weighs(facts, *e) {
                 continue;
             }

@@ -34,7 +34,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
 }
 
 /// For every expression, whether a gradient can flow through it to a live value.
-fn differentiable(facts: &Facts, train: &Train) -> Vec<bool> {
+pub(super) fn differentiable(facts: &Facts, train: &Train) -> Vec<bool> {
     let values = Facts::live_values(train);
     let mut open = vec![false; facts.graph.exprs.len()];
     for (i, e) in facts.graph.exprs.iter().enumerate() {

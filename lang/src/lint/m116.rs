@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use crate::diag::Diagnostic;
-use crate::graph::{ForwardOutput, Op};
+use crate::graph::{Binary, ExprRef, ForwardOutput, Op};
 
 pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
     let mut found = vec![];
@@ -15,8 +15,22 @@ pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
                 .into_iter()
                 .any(|(o, w)| *w == v && *o == ForwardOutput::Value)
         };
+        let reads_critic = |e: ExprRef| {
+            live[e.0 as usize]
+                && facts
+                    .values_in(e)
+                    .into_iter()
+                    .any(|v| values.contains(&v) && critic(v))
+        };
         let target = facts.parts(train.loss).into_iter().find(|e| {
             let expr = facts.graph.expr(*e);
+            // An error against a target that holds the same value.
+            if let (Op::Binary(Binary::Sub), [a, b]) = (&expr.op, &expr.args[..])
+                && reads_critic(*a)
+                && reads_critic(*b)
+            {
+                return true;
+            }
             let bootstraps = matches!(
                 expr.op,
                 Op::SuffixSum(_) | Op::PrefixSum(_) | Op::Shift { .. }

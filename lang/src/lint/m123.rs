@@ -1,5 +1,7 @@
 //! M123: a number a response that is added at every token before a sum along the tokens.
 
+use std::collections::BTreeSet;
+
 use super::facts::Facts;
 use crate::diag::Diagnostic;
 use crate::graph::{Binary, ExprRef, Op, Unary};
@@ -11,9 +13,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
         let Op::SuffixSum(axis) = expr.op else {
             continue;
         };
-        let mut terms = vec![];
-        terms_of(facts, expr.args[0], &mut terms);
-        for term in terms {
+        for term in terms_of(facts, expr.args[0]) {
             let ty = &graph.expr(term).ty;
             if ty.axes.is_empty() || ty.axes.contains(&axis) {
                 continue;
@@ -45,21 +45,27 @@ pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
     found
 }
 
-/// What a sum adds up, through the values that it reads.
-fn terms_of(facts: &Facts, e: ExprRef, terms: &mut Vec<ExprRef>) {
-    let expr = facts.graph.expr(e);
-    match &expr.op {
-        Op::Binary(Binary::Add | Binary::Sub) => {
-            terms_of(facts, expr.args[0], terms);
-            terms_of(facts, expr.args[1], terms);
+/// What a sum adds up, through the values that it reads; a shared part is met once.
+fn terms_of(facts: &Facts, root: ExprRef) -> BTreeSet<ExprRef> {
+    let (mut terms, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![root]);
+    while let Some(e) = open.pop() {
+        if !seen.insert(e) {
+            continue;
         }
-        Op::Unary(Unary::Neg) => terms_of(facts, expr.args[0], terms),
-        Op::Value(v) => match facts.definition(*v) {
-            Some(inner) if is_sum(facts, inner) => terms_of(facts, inner, terms),
-            _ => terms.push(e),
-        },
-        _ => terms.push(e),
+        let expr = facts.graph.expr(e);
+        let defined = match &expr.op {
+            Op::Value(v) => facts.definition(*v).filter(|inner| is_sum(facts, *inner)),
+            _ => None,
+        };
+        match (defined, is_sum(facts, e)) {
+            (Some(inner), _) => open.push(inner),
+            (None, true) => open.extend(&expr.args),
+            (None, false) => {
+                terms.insert(e);
+            }
+        }
     }
+    terms
 }
 
 fn is_sum(facts: &Facts, e: ExprRef) -> bool {

@@ -1,8 +1,10 @@
 //! M124: a learning rate far above what is usual.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::facts::Facts;
 use crate::diag::Diagnostic;
-use crate::graph::{Binary, ExprRef, Graph, Init, Op, Schedule, Unary};
+use crate::graph::{Binary, Expr, ExprRef, Graph, Init, Op, Schedule, Unary};
 
 /// Full weights are trained between 1e-7 and 5e-5; this is far outside.
 const FULL: f64 = 5e-4;
@@ -50,15 +52,50 @@ fn largest(graph: &Graph, e: ExprRef) -> Option<f64> {
         Schedule::Epochs(_) => 1000.0,
     };
     let at = [1.0, (n / 10.0).ceil(), (n / 2.0).ceil(), n];
+    let parts = parts(graph, e);
     at.into_iter()
-        .filter_map(|i| number(graph, e, i, n))
+        .filter_map(|i| number(graph, &parts, i, n))
         .reduce(f64::max)
 }
 
-/// A scalar of `iteration`, `iterations` and constants.
-fn number(graph: &Graph, e: ExprRef, iteration: f64, iterations: f64) -> Option<f64> {
-    let expr = graph.expr(e);
-    let arg = |i: usize| number(graph, expr.args[i], iteration, iterations);
+/// The expressions that make up `root`, operands first.
+fn parts(graph: &Graph, root: ExprRef) -> BTreeSet<ExprRef> {
+    let (mut parts, mut open) = (BTreeSet::from([root]), vec![root]);
+    while let Some(e) = open.pop() {
+        open.extend(
+            graph
+                .expr(e)
+                .args
+                .iter()
+                .copied()
+                .filter(|a| parts.insert(*a)),
+        );
+    }
+    parts
+}
+
+/// The last of `parts`, a scalar of `iteration`, `iterations` and constants.
+fn number(
+    graph: &Graph,
+    parts: &BTreeSet<ExprRef>,
+    iteration: f64,
+    iterations: f64,
+) -> Option<f64> {
+    let mut known: BTreeMap<ExprRef, f64> = BTreeMap::new();
+    for e in parts {
+        let value = operation(graph.expr(*e), &known, iteration, iterations)?;
+        known.insert(*e, value);
+    }
+    known.last_key_value().map(|(_, v)| *v)
+}
+
+fn operation(
+    expr: &Expr,
+    known: &BTreeMap<ExprRef, f64>,
+    iteration: f64,
+    iterations: f64,
+) -> Option<f64> {
+    let arg = |i: usize| known.get(expr.args.get(i)?).copied();
     Some(match &expr.op {
         Op::Number(v) => *v,
         Op::Iteration => iteration,

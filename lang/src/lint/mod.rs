@@ -30,6 +30,8 @@ mod m121;
 mod m122;
 mod m123;
 mod m124;
+mod m125;
+mod m126;
 mod p205;
 mod p206;
 mod p207;
@@ -39,6 +41,7 @@ mod p217;
 mod pages;
 
 pub(crate) use allow::allow;
+pub use allow::allowed;
 pub(crate) use l010::check as bare_constants;
 pub use pages::{codes, explain};
 
@@ -50,7 +53,7 @@ use facts::Facts;
 /// Every rule over a graph, in the order of their codes.
 pub(crate) fn check(graph: &Graph, sources: &Sources) -> Vec<Diagnostic> {
     let facts = Facts::new(graph, sources);
-    let rules: [fn(&Facts) -> Vec<Diagnostic>; 29] = [
+    let rules: [fn(&Facts) -> Vec<Diagnostic>; 31] = [
         e024::check,
         l006::check,
         l009::check,
@@ -74,6 +77,8 @@ pub(crate) fn check(graph: &Graph, sources: &Sources) -> Vec<Diagnostic> {
         m122::check,
         m123::check,
         m124::check,
+        m125::check,
+        m126::check,
         p205::check,
         p206::check,
         p207::check,

@@ -36,7 +36,7 @@ fn unknown_call(facts: &Facts, call: &Placed) -> Option<Diagnostic> {
     Some(match near {
         Some((_, near)) if !near.starts_with("train ") && !call.name.starts_with("train ") => d
             .help(format!("a similar one: `{near}`"))
-            .fix(format!("use `{near}`"), vec![(call.name_span, near.into())]),
+            .guess(format!("use `{near}`"), vec![(call.name_span, near.into())]),
         Some((_, near)) => d.help(format!("a similar one: `{near}`")),
         None => d,
     })

@@ -66,6 +66,8 @@ const PAGES: &[(&str, &str)] = &[
     ("M122", include_str!("m122.md")),
     ("M123", include_str!("m123.md")),
     ("M124", include_str!("m124.md")),
+    ("M125", include_str!("m125.md")),
+    ("M126", include_str!("m126.md")),
     ("P205", include_str!("p205.md")),
     ("P206", include_str!("p206.md")),
     ("P207", include_str!("p207.md")),

@@ -114,7 +114,7 @@ impl Sema<'_> {
         d = match nearest(&l.text, slots.iter().map(|s| s.name)) {
             Some(near) => d
                 .help(format!("a similar one: `{near}:`"))
-                .fix(format!("use `{near}`"), vec![(l.span, near.to_string())]),
+                .guess(format!("use `{near}`"), vec![(l.span, near.to_string())]),
             None => d.help(format!("it takes {}", list(slots))),
         };
         self.fail(d)

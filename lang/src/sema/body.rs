@@ -138,7 +138,7 @@ impl Sema<'_> {
                 d = match nearest(&over.text, names.iter().map(String::as_str)) {
                     Some(near) => d
                         .help(format!("a similar one: `{near}`"))
-                        .fix(format!("use `{near}`"), vec![(over.span, near.to_string())]),
+                        .guess(format!("use `{near}`"), vec![(over.span, near.to_string())]),
                     None if names.is_empty() => d.help("this program declares no `data`"),
                     None => d.help(format!("the data sets are `{}`", names.join("`, `"))),
                 };
@@ -243,11 +243,41 @@ impl Sema<'_> {
             .or_else(|| self.modules[0].names.get(&name.text).map(|(_, s)| *s));
         match first {
             Some(first) => {
+                if let Some(Def::State(_)) = self.item(&name.text, 0) {
+                    return self.state_bound(name, first);
+                }
                 self.duplicate(name, first);
                 false
             }
             None => true,
         }
+    }
+
+    /// A state is not bound again; its next value is another statement.
+    fn state_bound(&mut self, name: &Name, first: Span) -> bool {
+        let n = &name.text;
+        self.report(
+            Diagnostic::error(
+                "E011",
+                name.span,
+                format!("`{n}` is a state; `{n} = …` binds a new name"),
+            )
+            .label(first, "declared here")
+            .help(format!(
+                "`next {n} = …` gives it its value for the next iteration"
+            ))
+            .fix(
+                "write `next`",
+                vec![(
+                    Span {
+                        hi: name.span.lo,
+                        ..name.span
+                    },
+                    "next ".into(),
+                )],
+            ),
+        );
+        false
     }
 
     pub(crate) fn statements(

@@ -90,7 +90,7 @@ impl Sema<'_> {
                 format!("`{name}` is not a function"),
             ));
         }
-        if self.lost_items(env.module) {
+        if self.lost_items(env.module) || !self.missing.insert((env.module, name.to_string())) {
             return None;
         }
         let mut names: Vec<String> = super::builtin::NAMES
@@ -114,10 +114,12 @@ impl Sema<'_> {
         {
             d = d.help(format!("import it: `use {module} {{ {name} }}`"));
         } else if let Some(near) = nearest(name, names.iter().map(String::as_str)) {
-            d = d.help(format!("a similar name is in scope: `{near}`")).fix(
-                format!("use `{near}`"),
-                vec![(callee.span, near.to_string())],
-            );
+            d = d
+                .help(format!("a similar name is in scope: `{near}`"))
+                .guess(
+                    format!("use `{near}`"),
+                    vec![(callee.span, near.to_string())],
+                );
         }
         self.fail(d)
     }

@@ -40,7 +40,7 @@ impl Sema<'_> {
         .label(declared, "its cases")
         .help(format!("it is one of {}", quoted.join(", ")));
         self.report(match nearest(text, cases.iter().map(String::as_str)) {
-            Some(near) => d.fix(format!("use \"{near}\""), vec![(at, format!("\"{near}\""))]),
+            Some(near) => d.guess(format!("use \"{near}\""), vec![(at, format!("\"{near}\""))]),
             None => d,
         });
     }

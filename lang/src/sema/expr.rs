@@ -283,7 +283,7 @@ impl Sema<'_> {
                 d = match nearest(name, members.into_iter()) {
                     Some(near) => d
                         .help(format!("a similar one: `{near}`"))
-                        .fix(format!("use `{near}`"), vec![(span, near.to_string())]),
+                        .guess(format!("use `{near}`"), vec![(span, near.to_string())]),
                     None => d.help("the members are `text`, `logp` and `finished`"),
                 };
                 return self.fail(d);

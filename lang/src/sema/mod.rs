@@ -172,6 +172,8 @@ pub(crate) struct Sema<'a> {
     pub bare: bool,
     /// What names stand for.
     pub facts: Facts,
+    /// Names that were not found, by module: one missing name is one message.
+    pub missing: BTreeSet<(usize, String)>,
     /// Paths of imported files, in the order met.
     pub imported: Vec<String>,
 }
@@ -206,6 +208,7 @@ impl<'a> Sema<'a> {
             sequences: BTreeSet::new(),
             bare: false,
             facts: Facts::default(),
+            missing: BTreeSet::new(),
             imported: vec![],
         }
     }

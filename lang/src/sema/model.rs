@@ -45,7 +45,7 @@ impl Sema<'_> {
                 return self.fail(match nearest(other, KINDS.into_iter()) {
                     Some(near) => d
                         .help(format!("a similar one: `{near}`"))
-                        .fix(format!("use `{near}`"), vec![(callee.span, near.into())]),
+                        .guess(format!("use `{near}`"), vec![(callee.span, near.into())]),
                     None => d.help("the kinds are `causal(checkpoint)`, `scalar(checkpoint, per: …)` and `frozen(model)`"),
                 });
             }

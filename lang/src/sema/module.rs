@@ -167,7 +167,7 @@ impl Sema<'_> {
             d = match nearest(path, modules.iter().copied()) {
                 Some(near) => d
                     .help(format!("a similar one: `{near}`"))
-                    .fix(format!("use `{near}`"), vec![(span, near.to_string())]),
+                    .guess(format!("use `{near}`"), vec![(span, near.to_string())]),
                 None => d.help(format!("the modules are {}", modules.join(", "))),
             };
             return self.fail(d);
@@ -251,7 +251,7 @@ impl Sema<'_> {
         d = match nearest(&name.text, names.iter().map(String::as_str)) {
             Some(near) => d
                 .help(format!("a similar one: `{near}`"))
-                .fix(format!("use `{near}`"), vec![(name.span, near.to_string())]),
+                .guess(format!("use `{near}`"), vec![(name.span, near.to_string())]),
             None => d.help(format!("it has {}", names.join(", "))),
         };
         self.report(d);

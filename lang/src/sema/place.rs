@@ -256,7 +256,7 @@ impl Sema<'_> {
         self.fail(match nearest(&name.text, known.clone()) {
             Some(near) => d
                 .help(format!("a similar one: `{near}`"))
-                .fix(format!("use `{near}`"), vec![(name.span, near.into())]),
+                .guess(format!("use `{near}`"), vec![(name.span, near.into())]),
             None => {
                 let list: Vec<&str> = known.collect();
                 d.help(format!("the settings are `{}`", list.join("`, `")))

@@ -70,16 +70,6 @@ impl Sema<'_> {
         };
         let over = self.ty(prompt).axes.clone();
         let (rollout, max) = self.rollout(name, callee, axes, env, &over)?;
-        if min_tokens > max {
-            let at = found[5].map_or(span, |e| e.span);
-            return self.fail(Diagnostic::error(
-                "E018",
-                at,
-                format!(
-                    "`min_tokens: {min_tokens}` is more than the {max} tokens a response may have"
-                ),
-            ));
-        }
         self.origins.push(Origin {
             node: self.nodes.len(),
             temperature: Some(temperature),
@@ -104,6 +94,16 @@ impl Sema<'_> {
             },
             span,
         });
+        if min_tokens > max {
+            let at = found[5].map_or(span, |e| e.span);
+            return self.fail(Diagnostic::error(
+                "E018",
+                at,
+                format!(
+                    "`min_tokens: {min_tokens}` is more than the {max} tokens a response may have"
+                ),
+            ));
+        }
         Some(Val::Rollout(rollout))
     }
 

@@ -203,7 +203,7 @@ impl Sema<'_> {
 
     /// Reports an unknown name, with what is near or where it is bound.
     pub(crate) fn unknown<T>(&mut self, name: &str, span: Span, env: &Env) -> Option<T> {
-        if self.is_lost(name, env) {
+        if self.is_lost(name, env) || !self.missing.insert((env.module, name.to_string())) {
             return None;
         }
         let place = self.place();
@@ -212,6 +212,10 @@ impl Sema<'_> {
             d = Diagnostic::error("E010", span, format!("`{name}` is used before it is bound"))
                 .label(*later, "bound here")
                 .help("a binding can be read only below it");
+        } else if let Some(near) = self.near_column(name, env) {
+            d = Diagnostic::error("E010", span, format!("no column `{name}` in this data set"))
+                .help(format!("a similar one: `{near}`"))
+                .guess(format!("use `{near}`"), vec![(span, near)]);
         } else if builtin::builtin(name).is_some() {
             d = Diagnostic::error(
                 "E017",
@@ -224,12 +228,20 @@ impl Sema<'_> {
             if let Some(near) = nearest(name, names.iter().map(String::as_str)) {
                 d = d
                     .help(format!("a similar name is in scope: `{near}`"))
-                    .fix(format!("use `{near}`"), vec![(span, near.to_string())]);
+                    .guess(format!("use `{near}`"), vec![(span, near.to_string())]);
             } else if let Some(columns) = self.column_list(env) {
                 d = d.help(columns);
             }
         }
         self.fail(d)
+    }
+
+    /// A column that a built-in name may have been meant as.
+    fn near_column(&self, name: &str, env: &Env) -> Option<String> {
+        builtin::builtin(name).filter(|_| env.columns)?;
+        let data = &self.graph.data[self.body.as_ref()?.data.0 as usize];
+        let names = data.columns.iter().map(|c| c.name.as_str());
+        nearest(name, names).map(str::to_string)
     }
 
     fn column_list(&self, env: &Env) -> Option<String> {

@@ -3,7 +3,8 @@
 use crate::ast::{Arg, Expr, Name};
 use crate::diag::Diagnostic;
 use crate::graph::{
-    AxisId, AxisSize, ExprRef, Node, NodeKind, Op, Rollout, RolloutId, Selection, Type,
+    AxisId, AxisSize, Const, Elem, ExprRef, Node, NodeKind, Op, Reduce, Rollout, RolloutId,
+    Selection, Type,
 };
 use crate::source::Span;
 
@@ -14,8 +15,9 @@ use super::{Env, Origin, Sema, Val};
 /// Which responses, as the call says.
 struct Choice {
     axis: AxisId,
-    /// The index of `pick`, the number that `top` orders by.
+    /// The index of `pick`, the number that `top` orders by, and where it stands.
     by: ExprRef,
+    at: Span,
     /// The axis of those that `top` keeps.
     into: Option<AxisId>,
     /// Equal choices have equal keys.
@@ -85,9 +87,11 @@ impl Sema<'_> {
             let (by, at) = self.operand(found[2], env)?;
             self.need_number(name, by, at)?;
             self.outside(by, at, axis, name)?;
+            self.is_index(by, at, axis, size)?;
             return Some(Choice {
                 axis,
                 by,
+                at,
                 into: None,
                 key: format!("pick {} {}", axis.0, by.0),
             });
@@ -128,6 +132,7 @@ impl Sema<'_> {
         Some(Choice {
             axis,
             by,
+            at,
             into: Some(into),
             key,
         })
@@ -158,6 +163,43 @@ impl Sema<'_> {
         )
     }
 
+    /// E018 for what is no index of an axis: a reward where its place was meant, or one past the end.
+    fn is_index(&mut self, x: ExprRef, at: Span, axis: AxisId, size: usize) -> Option<()> {
+        let (text, g) = (self.quote(at), self.axis_name(axis).to_string());
+        if let Op::Reduce { op, axes, .. } = &self.graph.expr(x).op
+            && *op != Reduce::Argmax
+            && axes.iter().any(|a| self.same_axis(*a, axis))
+        {
+            return self.fail(
+                Diagnostic::error(
+                    "E018",
+                    at,
+                    format!("{text} is a number over `{g}`, not an index"),
+                )
+                .help(format!("`argmax(x, {g})` gives the index of the largest")),
+            );
+        }
+        if self.elem(x) == Elem::Float {
+            return self.fail(
+                Diagnostic::error(
+                    "E017",
+                    at,
+                    format!("an index is a whole number, and {text} is real"),
+                )
+                .help(format!("`argmax(x, {g})`, or `floor(…)` of a number")),
+            );
+        }
+        match self.as_const(x) {
+            Some(Const::Int(i)) if i < 0 || i as usize >= size => self.fail(
+                Diagnostic::error("E018", at, format!("`{g}` has no entry {i}")).help(format!(
+                    "it has {size}, from 0 to {}",
+                    size.saturating_sub(1)
+                )),
+            ),
+            _ => Some(()),
+        }
+    }
+
     /// The axes of `old` after a choice.
     fn chosen_axes(&mut self, old: &[AxisId], choice: &Choice) -> Vec<AxisId> {
         let mut axes = vec![];
@@ -174,11 +216,12 @@ impl Sema<'_> {
     }
 
     fn selected(&mut self, x: ExprRef, choice: Choice, at: Span, span: Span) -> Option<ExprRef> {
+        // A number that orders the responses of every row selects in every row.
+        let mut operands = [(x, at), (choice.by, choice.at)];
+        let joined = self.join(&mut operands, span)?;
+        let x = operands[0].0;
         let old = self.ty(x).axes.clone();
         let mut axes = self.chosen_axes(&old, &choice);
-        // A number that orders the responses of every row selects in every row.
-        let mut operands = [(x, at), (choice.by, at)];
-        let joined = self.join(&mut operands, span)?;
         for a in joined {
             if a != choice.axis && !old.contains(&a) {
                 axes.push(a);

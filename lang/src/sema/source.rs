@@ -64,7 +64,7 @@ impl Sema<'_> {
         self.fail(match nearest(name, known.iter().copied()) {
             Some(near) => d
                 .help(format!("a similar one: `{near}`"))
-                .fix(format!("use `{near}`"), vec![(callee.span, near.into())]),
+                .guess(format!("use `{near}`"), vec![(callee.span, near.into())]),
             None => d.help(format!("the sources are `{}`", known.join("`, `"))),
         })
     }

@@ -89,7 +89,7 @@ impl Sema<'_> {
             other => self.not_a_state(name, other.is_some(), env),
         };
         if done.is_none() {
-            // Its value is read for its own errors where that can be done without repeating them.
+            // A second `next` of what failed is no second one.
             self.nexts.retain(|(n, _)| *n != name.text);
         }
     }
@@ -109,7 +109,7 @@ impl Sema<'_> {
         d = match super::nearest(&name.text, names.iter().map(String::as_str)) {
             Some(near) => d
                 .help(format!("a similar one: `{near}`"))
-                .fix(format!("use `{near}`"), vec![(name.span, near.into())]),
+                .guess(format!("use `{near}`"), vec![(name.span, near.into())]),
             None => d.help(format!(
                 "declare it above `step`: `state {}: float = 0`",
                 name.text

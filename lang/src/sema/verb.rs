@@ -256,13 +256,20 @@ impl Sema<'_> {
         let live = self.live.as_ref().is_some_and(|l| l.model == model);
         if !live && name.is_none() {
             let text = self.quote(span);
+            let other = self.graph.model(model).name.clone();
+            let outside = match output {
+                ForwardOutput::Value | ForwardOutput::End => format!(
+                    "`{other}` is trained in a block of its own: `train {other} {{ minimize … }}`; bound above `train` it is a constant"
+                ),
+                _ => "bind it above `train`: `name = …`".to_string(),
+            };
             return self.fail(
                 Diagnostic::error(
                     "E020",
                     span,
                     format!("{text} is a model call and needs a name of its own"),
                 )
-                .help("bind it above `train`: `name = …`"),
+                .help(outside),
             );
         }
         let known = self.pass(&pass, live, scope);

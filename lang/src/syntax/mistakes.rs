@@ -345,6 +345,13 @@ fn comma(tokens: &Tokens, failure: &Failure) -> Option<Diagnostic> {
     };
     let (title, edits) = insert("add a comma", ",");
     let here = tokens.span(at, at + 1);
+    if tokens.code[at].lo == end && matches!(tokens.code[at].kind, TokenKind::Text) {
+        let prefix = tokens.span(at - 1, at);
+        let message = format!("a text has no `{}` before it", shown(tokens, at - 1));
+        return Some(
+            error(prefix, message).help("texts are joined by `+`: `\"Solve \" + question`"),
+        );
+    }
     Some(
         error(here, format!("expected `,` between {between}"))
             .label(tokens.span(open, open + 1), "in here")
@@ -544,6 +551,10 @@ pub(crate) fn unknown_statement(tokens: &Tokens, a: usize, b: usize) -> Diagnost
     if ITEMS.contains(&word) && tokens.is_name(a + 1) && b > a + 1 {
         return error(here, format!("`{word}` stands outside blocks"))
             .help("move it above the `step`");
+    }
+    if matches!(word, "maximize" | "maximise" | "max") && tokens.is_word(a) && b > a + 1 {
+        return error(here, "a loss is minimized")
+            .help("what is to grow is negated: `minimize -…`");
     }
     let similar = near(word, &STATEMENTS).or(match word {
         "minimise" | "loss" | "min" => Some("minimize"),
