@@ -46,7 +46,10 @@ impl Session<'_> {
         let own = document.compiled().file.id;
         let inside = d.span().filter(|s| s.file == own);
         // A problem of an imported file is shown where it is imported.
-        let span = inside.or_else(|| import_of(document, sources, d.span()?));
+        let span = inside
+            .or_else(|| import_of(document, sources, d.span()?))
+            // One of a data file, where the program speaks of the file.
+            .or_else(|| d.labels.iter().map(|l| l.span).find(|s| s.file == own));
         let range = span.map_or(Range::default(), |s| places.range(s));
         let mut message = d.message.clone();
         for note in [first_label(d), d.help.as_deref()].into_iter().flatten() {

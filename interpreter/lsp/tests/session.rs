@@ -401,6 +401,31 @@ fn what_others_find_is_shown_when_a_text_is_opened_or_saved() {
 }
 
 #[test]
+fn a_problem_within_a_data_file_is_shown_where_the_program_names_the_file() {
+    let extra = |_: &Path, compiled: &rlhf_lang::Compiled| {
+        let mut sources = compiled.sources.clone();
+        let rows = sources.add(Source::new("sums.jsonl", "{}\n{\n"));
+        let named = compiled.file.items[0].span;
+        let d = Diagnostic::error("D300", Span::new(rows, 3, 4), "line 2 is not JSON");
+        (sources, vec![d.label(named, "declared here")])
+    };
+    editor::session_with(json!({}), Some(&extra), |editor: &mut Editor| {
+        let program = format!("\n\n{PROGRAM}");
+        let uri = editor.open("program.rlhf", &program);
+        let found = editor.diagnostics(&uri);
+        let d = found
+            .iter()
+            .find(|d| d["code"] == "D300")
+            .expect("it is shown");
+        let before = program.len() - program.trim_start().len();
+        assert!(
+            d["range"]["start"]["line"].as_u64() >= Some(before as u64),
+            "{d}"
+        );
+    });
+}
+
+#[test]
 fn a_bug_in_what_others_find_does_not_end_the_session() {
     let extra = |_: &Path, _: &rlhf_lang::Compiled| panic!("a bug");
     editor::session_with(json!({}), Some(&extra), |editor: &mut Editor| {

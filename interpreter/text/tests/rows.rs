@@ -102,10 +102,6 @@ fn a_json_file_is_a_list_of_objects() {
             "3",
             "`train.json` is a number, and a data set is a list of objects",
         ),
-        (
-            "",
-            "line 1 of `train.json` is not JSON: EOF while parsing a value at column 0",
-        ),
     ] {
         let [code, message, _] = said("json", text, &x);
         assert_eq!((code.as_str(), message.as_str()), ("D300", expected));
@@ -377,7 +373,124 @@ fn a_file_without_rows_is_refused() {
     let [code, message, _] = said("jsonl", "\n  \n", &QA);
     assert_eq!(code, "D314");
     assert_eq!(message, "`train.jsonl` has no rows");
-    assert_eq!(said("json", "[]", &QA)[0], "D314");
+    for (format, text) in [
+        ("json", "[]"),
+        ("json", ""),
+        ("json", "\u{feff}\n"),
+        ("csv", "\u{feff}"),
+    ] {
+        let [code, message, _] = said(format, text, &QA);
+        assert_eq!(code, "D314", "{format} {text:?}");
+        assert_eq!(message, format!("`train.{format}` has no rows"));
+    }
+}
+
+#[test]
+fn a_pipe_or_a_device_is_refused_without_reading_it() {
+    for format in rows::FORMATS {
+        let d = load(&declared(format, "/dev/zero", &QA), Path::new("/")).unwrap_err();
+        assert_eq!(d.code, "D300");
+        assert_eq!(d.message, "`/dev/zero` is not a regular file");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("rows.jsonl");
+    let _open = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let d = load(&declared("jsonl", "rows.jsonl", &QA), dir.path()).unwrap_err();
+    assert_eq!(d.message, "`rows.jsonl` is not a regular file");
+}
+
+#[test]
+fn a_row_that_does_not_end_is_not_read_to_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("train");
+    let long = "a".repeat(65 << 20);
+    for (format, before, one, message) in [
+        (
+            "jsonl",
+            "{\"t\": \"",
+            "{\"t\": 1}\n",
+            "line 1 of `train` is longer than 64 MB",
+        ),
+        (
+            "json",
+            "[{\"t\": \"",
+            "[{\"t\": 1}, {\"t\": \"",
+            "the first row of `train` is longer than 64 MB",
+        ),
+        (
+            "csv",
+            "t\n\"",
+            "t\n1\n\"",
+            "the first row of `train` is longer than 64 MB",
+        ),
+    ] {
+        let data = declared(format, "train", &[("t", Elem::Text)]);
+        std::fs::write(&path, format!("{before}{long}")).unwrap();
+        let d = rows::read(&data, &path, Extent::Head).unwrap_err().told();
+        assert_eq!((d.code.as_str(), d.message.as_str()), ("D300", message));
+        std::fs::write(&path, format!("{one}{long}")).unwrap();
+        match rows::read(&data, &path, Extent::Head) {
+            Ok(rows) => assert_eq!((rows.rows.len(), rows.complete), (1, false), "{format}"),
+            Err(u) => assert_eq!(u.told().message, "line 2 of `train` is longer than 64 MB"),
+        }
+    }
+}
+
+#[test]
+fn a_line_far_down_is_told_and_not_drawn_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("d.jsonl");
+    let data = declared("jsonl", "d.jsonl", &QA);
+    for (text, drawn) in [
+        ("{}\n".repeat(999), true),
+        (format!("{{}}{}\n", " ".repeat(2 << 20)), false),
+    ] {
+        let number = text.lines().count() + 1;
+        std::fs::write(&path, format!("{text}{{\"é\" 1}}\n")).unwrap();
+        let mut sources = Sources::default();
+        let d = rows::read(&data, &path, Extent::All)
+            .unwrap_err()
+            .drawn(&data, &mut sources);
+        assert!(
+            d.message
+                .starts_with(&format!("line {number} of `d.jsonl`")),
+            "{}",
+            d.message
+        );
+        match drawn {
+            true => {
+                let span = d.span().unwrap();
+                assert_eq!(sources.get(span.file).line_column(span.lo).0, number);
+            }
+            false => assert!(d.help.unwrap().starts_with("the line is `{\"é\" 1}`")),
+        }
+    }
+}
+
+#[test]
+fn a_csv_quote_that_is_not_closed_and_a_row_after_a_long_cell_are_placed() {
+    let [_, message, help] = said("csv", "question,answer\n\"a,b\nc,d\n", &QA);
+    assert_eq!(
+        message,
+        "line 2 of `train.csv` has 1 cell, and the first line names 2"
+    );
+    assert!(help.contains("quote"), "{help}");
+    let text = "\u{feff}\"question\",n\n\"a\nb \"\"c\"\"\",1\nd,many\n";
+    let [_, message, _] = said("csv", text, &[("question", Elem::Text), ("n", Elem::Int)]);
+    assert_eq!(
+        message,
+        "row 2 (line 4) of `train.csv`: `n` is text, the program declares `int`"
+    );
+}
+
+#[test]
+fn a_json_list_read_as_lines_is_pointed_to_its_own_source() {
+    let [_, message, help] = said("jsonl", "[{\"question\": \"a\", \"answer\": \"b\"}]\n", &QA);
+    assert_eq!(
+        message,
+        "line 1 of `train.jsonl` is a list, not a JSON object"
+    );
+    assert!(help.contains("`json(…)`"), "{help}");
 }
 
 #[test]

@@ -49,16 +49,26 @@ impl Memory {
         }
     }
 
-    /// What was found under this key before, or what is found now.
-    pub fn recall(&mut self, key: &str, find: impl FnOnce() -> Vec<Finding>) -> Vec<Finding> {
+    /// What was found under this key before, or what is found now; that is kept unless `find` comes to
+    /// nothing.
+    pub fn recall(
+        &mut self,
+        key: &str,
+        find: impl FnOnce() -> Option<Vec<Finding>>,
+    ) -> Vec<Finding> {
         if let Some(known) = self.entries.get(key) {
             return known.clone();
         }
-        let found = self.stored(key).unwrap_or_else(|| {
-            let found = find();
-            self.store(key, &found);
-            found
-        });
+        let found = match self.stored(key) {
+            Some(found) => found,
+            None => {
+                let Some(found) = find() else {
+                    return vec![];
+                };
+                self.store(key, &found);
+                found
+            }
+        };
         if self.entries.len() >= HELD {
             self.entries.clear();
         }
@@ -109,8 +119,8 @@ pub fn key(looked_at: &impl Serialize) -> Option<String> {
     Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What tells whether a file is still the same: its path, its length and when it was written. A file
-/// that is not there has one too.
+/// What tells whether a file is still the same: its path, its length and when it was written. None for a
+/// file that is not there, so that a key needs the name of what was looked for beside it.
 pub fn stamp(path: &Path) -> Option<(PathBuf, u64, u128)> {
     let metadata = std::fs::metadata(path).ok()?;
     let modified = metadata.modified().ok()?;
@@ -132,11 +142,25 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let folder = dir.path().join("check");
         let mut memory = Memory::at(Some(folder.clone()));
-        let first = memory.recall("a", || vec![finding("one")]);
+        let first = memory.recall("a", || Some(vec![finding("one")]));
         assert_eq!(memory.recall("a", || panic!("it is known")), first);
         let mut next = Memory::at(Some(folder));
         assert_eq!(next.recall("a", || panic!("it is stored")), first);
-        assert_eq!(next.recall("b", Vec::new), []);
+        assert_eq!(next.recall("b", || Some(vec![])), []);
+    }
+
+    #[test]
+    fn what_was_not_found_out_is_looked_for_again() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let mut memory = Memory::at(Some(dir.path().into()));
+        assert_eq!(memory.recall("a", || None), []);
+        assert_eq!(memory.recall("a", || Some(vec![finding("one")])).len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_has_no_stamp() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        assert_eq!(stamp(&dir.path().join("x")), None);
     }
 
     #[test]
@@ -144,9 +168,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         std::fs::write(dir.path().join("a"), "not JSON").expect("a small file");
         let mut memory = Memory::at(Some(dir.path().into()));
-        assert_eq!(memory.recall("a", Vec::new), []);
+        assert_eq!(memory.recall("a", || Some(vec![])), []);
         let mut nowhere = Memory::at(Some(dir.path().join("a/check")));
-        assert_eq!(nowhere.recall("b", || vec![finding("two")]).len(), 1);
+        assert_eq!(nowhere.recall("b", || Some(vec![finding("two")])).len(), 1);
     }
 
     #[test]
@@ -154,7 +178,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let mut memory = Memory::at(Some(dir.path().into()));
         for i in 0..KEPT + 10 {
-            memory.recall(&format!("{i}"), Vec::new);
+            memory.recall(&format!("{i}"), || Some(vec![]));
         }
         let entries = std::fs::read_dir(dir.path()).expect("it is there").count();
         assert_eq!(entries, KEPT);

@@ -27,6 +27,7 @@ use crate::launch;
 use case::Case;
 use finding::{Finding, Place};
 use memory::{Memory, stamp};
+use rule::gold::Trial;
 use view::View;
 
 pub use rlhf_text::rows::Extent;
@@ -46,6 +47,7 @@ type Loaded = Result<Arc<Tokens>, Box<Diagnostic>>;
 type Stamp = Option<(PathBuf, u64, u128)>;
 /// A file as it is read: where it is, its source, its columns and how far.
 type Reading = (PathBuf, String, Vec<(String, Elem)>, Extent);
+type Tables = HashMap<Reading, (Stamp, Arc<Rows>)>;
 
 /// The rows of a data set and when they were written.
 #[derive(Default)]
@@ -63,12 +65,13 @@ pub enum Scripts {
     LeaveOut,
 }
 
-/// What is known from one check to the next: rows, tokenizers, and findings that took time.
+/// What is known from one check to the next: the rows and the tokenizers that the last one used, and
+/// findings that took time.
 #[derive(Debug)]
 pub struct Session {
     memory: Memory,
-    tables: HashMap<Reading, (Stamp, Arc<Rows>)>,
-    tokenizers: HashMap<Vec<Stamp>, Loaded>,
+    tables: Tables,
+    tokenizers: HashMap<(PathBuf, Vec<Stamp>), Loaded>,
     scripts: Scripts,
 }
 
@@ -108,8 +111,9 @@ impl Session {
     ) -> Vec<Diagnostic> {
         let mut found = vec![];
         let mut tables = vec![];
+        let before = std::mem::take(&mut self.tables);
         for (index, data) in graph.data.iter().enumerate() {
-            let table = match self.table(data, folder, extent, sources) {
+            let table = match self.table(data, folder, extent, &before, sources) {
                 Ok(table) => table,
                 Err(d) => {
                     found.push(*d);
@@ -124,14 +128,14 @@ impl Session {
         }
         let stamps: Vec<Stamp> = tables.iter().map(|t| t.stamp.clone()).collect();
         let all: Vec<Option<Arc<Rows>>> = tables.into_iter().map(|t| t.rows).collect();
-        found.extend(rule::overlap::check(graph, &all));
+        let view = View::of(graph, folder);
+        found.extend(rule::overlap::check(graph, &view, &all));
         let rewards = graph.rewards.iter();
         let unresolved: Vec<Option<Diagnostic>> =
             rewards.map(|r| rule::reward::check(r, folder)).collect();
         let resolved: Vec<bool> = unresolved.iter().map(Option::is_none).collect();
         found.extend(unresolved.into_iter().flatten());
 
-        let view = View::of(graph, folder);
         let mut findings = self.tokens(graph, &view, &all, &stamps, extent);
         if self.scripts == Scripts::Run {
             findings.extend(self.gold(graph, &view, &all, &stamps, &resolved, folder));
@@ -142,12 +146,13 @@ impl Session {
         allow::silence(found, sources)
     }
 
-    /// The rows of a data set; none of a source that is not read here, of which the plan says more.
+    /// The rows of a data set, as they were `before` where the file is the same; none of a source that is not read here, of which the plan says more.
     fn table(
         &mut self,
         data: &Data,
         folder: &Path,
         extent: Extent,
+        before: &Tables,
         sources: &mut Sources,
     ) -> Result<Table, Box<Diagnostic>> {
         if !rows::FORMATS.contains(&data.format.as_str()) {
@@ -158,14 +163,14 @@ impl Session {
         // Cells of a csv file are read as the program declares them.
         let columns = data.columns.iter().map(|c| (c.source.clone(), c.elem));
         let known = (path, data.format.clone(), columns.collect(), extent);
-        if let Some((at, rows)) = self.tables.get(&known)
-            && *at == stamp
-        {
-            let rows = Some(rows.clone());
-            return Ok(Table { rows, stamp });
-        }
-        let rows = rows::read(data, &known.0, extent).map_err(|u| u.drawn(data, sources))?;
-        let rows = Arc::new(rows);
+        let kept = before.get(&known).filter(|(at, _)| *at == stamp);
+        let rows = match kept {
+            Some((_, rows)) => rows.clone(),
+            None => {
+                let rows = rows::read(data, &known.0, extent);
+                Arc::new(rows.map_err(|u| u.drawn(data, sources))?)
+            }
+        };
         self.tables.insert(known, (stamp.clone(), rows.clone()));
         let rows = Some(rows);
         Ok(Table { rows, stamp })
@@ -186,11 +191,14 @@ impl Session {
             .filter_map(|c| c.folder.as_ref())
             .chain(view.readers.iter().map(|r| &r.folder))
             .collect();
-        if folders.is_empty() {
+        let parts: Vec<(PathBuf, Vec<Stamp>)> = folders
+            .into_iter()
+            .map(|f| (f.clone(), tokenizer(f)))
+            .collect();
+        self.tokenizers.retain(|of, _| parts.contains(of));
+        if parts.is_empty() {
             return vec![];
         }
-        let parts: Vec<(&PathBuf, Vec<Stamp>)> =
-            folders.into_iter().map(|f| (f, tokenizer(f))).collect();
         let paths: Vec<&str> = graph.data.iter().map(|d| d.path.as_str()).collect();
         let formats: Vec<&str> = graph.data.iter().map(|d| d.format.as_str()).collect();
         let all = extent == Extent::All;
@@ -206,13 +214,12 @@ impl Session {
         let tokenizers = &mut self.tokenizers;
         self.memory.recall(&key, || {
             let mut load = |folder: &PathBuf| {
-                let stamps = tokenizer(folder);
-                let entry = tokenizers.entry(stamps);
+                let entry = tokenizers.entry((folder.clone(), tokenizer(folder)));
                 entry
                     .or_insert_with(|| Tokens::load(folder).map(Arc::new))
                     .clone()
             };
-            look(view, rows, &paths, &mut load)
+            Some(look(view, rows, &paths, &mut load))
         })
     }
 
@@ -237,18 +244,23 @@ impl Session {
             let RewardSource::Python { file, function, .. } = &reward.source else {
                 continue;
             };
-            let script = files::find(folder, file).and_then(|p| stamp(&p));
+            // An edited module is another reward, though the script is the same.
+            let scripts = files::find(folder, file).map(|p| rule::gold::scripts(&p));
+            let scripts: Option<Vec<Stamp>> = scripts.map(|s| s.iter().map(|p| stamp(p)).collect());
             let looked_at = (
                 ("gold", &reward.name, &reward.params, reward.result),
-                (file, function, script, reward.timeout, &python),
+                (file, function, scripts, reward.timeout, &python),
                 (&view.calls, scoring, index, data),
             );
             let Some(key) = memory::key(&looked_at) else {
                 continue;
             };
             found.extend(self.memory.recall(&key, || {
-                let found = rule::gold::check(view, scoring, reward, rows, folder, &python);
-                found.into_iter().collect()
+                match rule::gold::check(view, scoring, reward, rows, folder, &python) {
+                    Trial::Sound => Some(vec![]),
+                    Trial::Wrong(finding) => Some(vec![finding]),
+                    Trial::Unknown => None,
+                }
             }));
         }
         found

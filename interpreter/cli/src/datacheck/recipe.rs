@@ -192,13 +192,13 @@ impl Recipe {
         }
     }
 
-    /// Whether it reads a column of the file.
-    pub fn reads(&self, column: &str) -> bool {
+    /// The columns of the file that it reads.
+    pub fn columns(&self) -> Vec<&str> {
         match self {
-            Recipe::Constant(_) => false,
-            Recipe::Column { source, .. } => source == column,
-            Recipe::Join(a, b) => a.reads(column) || b.reads(column),
-            Recipe::Trim(a) | Recipe::Lower(a) | Recipe::Upper(a) => a.reads(column),
+            Recipe::Constant(_) => vec![],
+            Recipe::Column { source, .. } => vec![source],
+            Recipe::Join(a, b) => [a.columns(), b.columns()].concat(),
+            Recipe::Trim(a) | Recipe::Lower(a) | Recipe::Upper(a) => a.columns(),
         }
     }
 }

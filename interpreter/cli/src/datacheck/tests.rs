@@ -1,6 +1,7 @@
 //! The examples of the pages, and what the rules say in which words.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rlhf_lang::compile::{self, Request};
 use rlhf_lang::diag::{Diagnostic, Level};
@@ -10,6 +11,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::memory::Memory;
+use super::rule::gold::{self, Trial};
+use super::view::View;
 use super::{Extent, Scripts, Session};
 use crate::pages;
 
@@ -277,6 +280,87 @@ fn a_reward_that_fails_on_the_right_answer_says_so_and_an_editor_never_runs_one(
     assert!(found.iter().all(|d| d.code != "R403"), "{found:#?}");
 }
 
+const SCORED: &str = "data rows = jsonl(\"rows.jsonl\") { question: text, answer: text }\n\
+    model policy = causal(\"model\", optim: adamw(1e-5))\n\
+    reward exact(response: text, answer: text) -> float = python(\"exact.py:score\")\n\
+    step over rows[B: 1], iterations: 1 {\n\
+    roll = generate(policy, chat(question), temperature: 1)[G: 2, T: ..4]\n\
+    r = exact(roll.text, answer)\n\
+    train policy { minimize -mean((r - mean(r, G)) * logp(policy, roll)) }\n}\n";
+
+#[test]
+fn a_module_that_the_reward_imports_is_looked_at_again_when_it_changes() {
+    let folder = Folder::new();
+    folder.write("rows.jsonl", "{\"question\": \"2\", \"answer\": \"5\"}\n");
+    folder.write(
+        "exact.py",
+        "import os, sys\nsys.dont_write_bytecode = True\n\
+         sys.path.insert(0, os.path.dirname(__file__))\nfrom rules.exact import score\n",
+    );
+    let mut session = Session::with(Memory::at(None), Scripts::Run);
+    for (result, expected) in [("0", true), ("1.0", false)] {
+        folder.write(
+            "rules/exact.py",
+            &format!("def score(response, answer): return {result}\n"),
+        );
+        let (_, found) = folder.check_in(&mut session, SCORED);
+        assert_eq!(codes(&found).contains(&"D313"), expected, "{found:#?}");
+    }
+}
+
+#[test]
+fn without_a_python_it_is_not_known_whether_a_reward_is_sound() {
+    let folder = Folder::new();
+    let rows = folder.write("rows.jsonl", "{\"question\": \"2\", \"answer\": \"5\"}\n");
+    folder.write("exact.py", "def score(response, answer): return 0\n");
+    let compiled = compile::compile(&Request {
+        name: "p.rlhf",
+        text: SCORED,
+        overrides: &[],
+        load: &|_| None,
+    });
+    let graph = compiled.graph.expect("the program is right");
+    let rows = rlhf_text::rows::read(&graph.data[0], &rows, Extent::Head).expect("one row");
+    let view = View::of(&graph, folder.path());
+    let tables = [Some(Arc::new(rows))];
+    let (scoring, reward) = (&view.scorings[0], &graph.rewards[0]);
+    let trial = gold::check(
+        &view,
+        scoring,
+        reward,
+        &tables,
+        folder.path(),
+        "no-such-python",
+    );
+    assert!(matches!(trial, Trial::Unknown), "{trial:?}");
+}
+
+#[test]
+fn a_session_keeps_what_its_last_check_used_and_folders_without_files_apart() {
+    let folder = Folder::new();
+    folder.write("rows.jsonl", "{\"question\": \"2\", \"answer\": \"5\"}\n");
+    folder.write("more.jsonl", "{\"question\": \"3\", \"answer\": \"5\"}\n");
+    let mut session = Session::with(Memory::at(None), Scripts::Run);
+    for (rows, model) in [("rows", "model"), ("more", "other"), ("more", "none")] {
+        std::fs::create_dir_all(folder.path().join("none")).expect("a folder");
+        let program = PROGRAM
+            .replace("rows.jsonl", &format!("{rows}.jsonl"))
+            .replace("\"model\"", &format!("\"{model}\""));
+        folder.check_in(&mut session, &program);
+        let tables: Vec<String> = session
+            .tables
+            .keys()
+            .map(|k| k.0.display().to_string())
+            .collect();
+        assert!(
+            tables.len() == 1 && tables[0].ends_with(&format!("{rows}.jsonl")),
+            "{tables:?}"
+        );
+        let all = session.tokenizers.keys().all(|(f, _)| f.ends_with(model));
+        assert!(all && session.tokenizers.len() <= 1);
+    }
+}
+
 #[test]
 fn rows_of_the_evaluation_that_are_trained_on_are_counted() {
     let folder = Folder::new();
@@ -302,6 +386,34 @@ fn rows_of_the_evaluation_that_are_trained_on_are_counted() {
     assert!(found[0].help.as_ref().is_some_and(|h| h.contains("row 1")));
     let span = found[0].span().expect("a place");
     assert_eq!(sources.get(span.file).slice(span), "\"held.jsonl\"");
+}
+
+#[test]
+fn a_held_out_set_whose_questions_are_others_is_no_overlap_though_its_answers_are_the_same() {
+    let folder = Folder::new();
+    let rows = |names: [u32; 3]| {
+        let row =
+            |n| format!("{{\"question\": \"{n}\", \"prompt\": \"{n}\", \"answer\": \"5\"}}\n");
+        names.map(row).concat()
+    };
+    folder.write("rows.jsonl", &rows([1, 2, 3]));
+    folder.write("held.jsonl", &rows([7, 8, 9]));
+    let over = |column: &str| {
+        format!(
+            "{}\neval every 1 over held {{\n  \
+             best = generate(policy, chat({column}), temperature: 0)[S: ..4]\n  \
+             log accuracy: mean(if best.text == answer then 1 else 0)\n}}\n",
+            PROGRAM.replacen(
+                "model policy",
+                &format!("data held = jsonl(\"held.jsonl\") {{ {column}: text, answer: text }}\nmodel policy"),
+                1,
+            )
+        )
+    };
+    for column in ["question", "prompt"] {
+        let (_, found) = folder.check(&over(column));
+        assert!(found.is_empty(), "{column}: {found:#?}");
+    }
 }
 
 #[test]
@@ -376,6 +488,18 @@ fn a_role_that_the_template_leaves_out_is_named() {
             .as_ref()
             .is_some_and(|h| h.contains("left out of the prompt"))
     );
+}
+
+#[test]
+fn every_mark_of_the_template_is_looked_for_in_every_row() {
+    let folder = Folder::new();
+    let row = |q: &str| json!({"question": q, "answer": "5"}).to_string() + "\n";
+    let rows: String = ["2<|end|>", "<|start|>2", "2"].map(row).concat();
+    folder.write("rows.jsonl", &rows);
+    let (_, found) = folder.check(&PROGRAM.replace("..4", "..40"));
+    let d = found.iter().find(|d| d.code == "D309");
+    let message = &d.expect("two rows have a mark").message;
+    assert!(message.ends_with("(2 of 3 rows)"), "{message}");
 }
 
 #[test]

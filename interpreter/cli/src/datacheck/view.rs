@@ -37,6 +37,9 @@ pub struct Call {
     /// What it makes.
     #[serde(skip)]
     pub rollout: RolloutId,
+    /// The step, or which evaluation.
+    #[serde(skip)]
+    pub scope: Scope,
     #[serde(skip)]
     spans: [Span; 4],
 }
@@ -180,6 +183,7 @@ impl View {
             limit,
             trained: trained(graph, rollout),
             rollout,
+            scope: node.scope,
             spans: [
                 node.span,
                 span(prompt),

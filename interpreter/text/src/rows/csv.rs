@@ -1,5 +1,7 @@
 //! Comma-separated values: a line of column names, then one row a line.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
@@ -7,38 +9,41 @@ use rlhf_lang::graph::{Data, Elem};
 use serde_json::{Map, Number, Value as Json};
 
 use super::unreadable::Unreadable;
-use super::{Row, Rows, jsonl};
+use super::{Extent, Row, Rows, jsonl};
 
-/// Reads at most `limit` rows.
-pub(super) fn read(data: &Data, path: &Path, limit: usize) -> Result<Rows, Box<Unreadable>> {
-    let mut reader = ReaderBuilder::new()
-        .from_path(path)
-        .map_err(|e| failed(data, &e))?;
+/// Reads the rows; what follows them is not parsed.
+pub(super) fn read(data: &Data, path: &Path, extent: Extent) -> Result<Rows, Box<Unreadable>> {
+    let file = File::open(path).map_err(|e| jsonl::not_opened(data, &e))?;
+    let mut reader = ReaderBuilder::new().from_reader(file.take(extent.bytes()));
     let names = reader.headers().map_err(|e| failed(data, &e))?.clone();
     let elems: Vec<Option<Elem>> = names
         .iter()
         .map(|name| data.columns.iter().find(|c| c.source == *name))
         .map(|column| column.map(|c| c.elem))
         .collect();
-    let mut rows = vec![];
-    for record in reader.records() {
-        let record = record.map_err(|e| failed(data, &e))?;
-        if rows.len() == limit {
-            return Ok(Rows {
-                rows,
-                complete: false,
-            });
+    let (mut rows, mut record) = (vec![], StringRecord::new());
+    let complete = loop {
+        let read = reader.read_record(&mut record);
+        // The row that goes through the cut is left.
+        if reader.position().byte() >= extent.bytes() {
+            break false;
+        }
+        if !read.map_err(|e| failed(data, &e))? {
+            break true;
+        }
+        if rows.len() == extent.rows() {
+            break false;
         }
         rows.push(Row {
             number: rows.len() + 1,
             line: record.position().map(|p| p.line() as usize),
             object: object(&names, &elems, &record),
         });
+    };
+    match rows.is_empty() && !complete {
+        true => Err(jsonl::no_whole_row(data)),
+        false => Ok(Rows { rows, complete }),
     }
-    Ok(Rows {
-        rows,
-        complete: true,
-    })
 }
 
 fn object(
@@ -91,9 +96,18 @@ fn failed(data: &Data, error: &csv::Error) -> Box<Unreadable> {
         } => Unreadable::new(
             data,
             format!(
-                "line {line} of `{name}` has {len} cells, and the first line names {expected_len}"
+                "line {line} of `{name}` has {}, and the first line names {expected_len}",
+                match len {
+                    1 => "1 cell".into(),
+                    n => format!("{n} cells"),
+                }
             ),
-            "a comma inside a cell needs quotes around the cell: \"1,250 apples\"",
+            match len < expected_len {
+                true => {
+                    "a cell may be empty and its comma stays; a quote that opens a cell closes it too"
+                }
+                false => "a comma inside a cell needs quotes around the cell: \"1,250 apples\"",
+            },
         ),
         _ => Unreadable::new(
             data,

@@ -1,25 +1,44 @@
 //! A list of JSON objects.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use rlhf_lang::graph::Data;
 use serde::de::{Deserializer as _, Error as _, SeqAccess, Visitor};
 use serde_json::Value as Json;
 
-use super::unreadable::{Excerpt, Unreadable};
-use super::{Row, Rows, describe, jsonl};
+use super::unreadable::{Before, Excerpt, Unreadable};
+use super::{Extent, Row, Rows, describe, jsonl};
 
-/// Reads at most `limit` rows; what follows them is not parsed.
-pub(super) fn read(data: &Data, path: &Path, limit: usize) -> Result<Rows, Box<Unreadable>> {
-    let bytes = std::fs::read(path).map_err(|e| jsonl::not_opened(data, &e))?;
-    let text = std::str::from_utf8(&bytes).map_err(|e| {
-        let (good, rest) = bytes.split_at(e.valid_up_to());
-        let line = good.iter().filter(|b| **b == b'\n').count() + 1;
-        let start = good.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
-        jsonl::not_utf8(data, line, rest, good.len() - start)
-    })?;
+/// Reads the rows; what follows them is not parsed.
+pub(super) fn read(data: &Data, path: &Path, extent: Extent) -> Result<Rows, Box<Unreadable>> {
+    let (mut bytes, limit) = (vec![], extent.rows());
+    let file = File::open(path);
+    let read = file.and_then(|f| f.take(extent.bytes()).read_to_end(&mut bytes));
+    let read = read.map_err(|e| jsonl::not_opened(data, &e))?;
+    let cut = read as u64 == extent.bytes();
+    let text = match std::str::from_utf8(&bytes) {
+        Ok(text) => text,
+        // The cut may go through a character.
+        Err(e) if cut && e.error_len().is_none() => {
+            std::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default()
+        }
+        Err(e) => {
+            let (good, rest) = bytes.split_at(e.valid_up_to());
+            let line = good.iter().filter(|b| **b == b'\n').count() + 1;
+            let start = good.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
+            return Err(jsonl::not_utf8(data, line, rest, good.len() - start));
+        }
+    };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() && !cut {
+        return Ok(Rows {
+            rows: vec![],
+            complete: true,
+        });
+    }
     let mut list = List {
         rows: vec![],
         limit,
@@ -42,6 +61,14 @@ pub(super) fn read(data: &Data, path: &Path, limit: usize) -> Result<Rows, Box<U
         return Err(Unreadable::new(data, message, help));
     }
     match end {
+        // The row that goes through the cut is left.
+        Err(error) if cut && error.is_eof() => match list.rows.is_empty() {
+            true => Err(jsonl::no_whole_row(data)),
+            false => Ok(Rows {
+                rows: list.rows,
+                complete: false,
+            }),
+        },
         Err(error) if !list.full => Err(malformed(data, text, &error)),
         _ => Ok(Rows {
             rows: list.rows,
@@ -66,7 +93,11 @@ fn malformed(data: &Data, text: &str, error: &serde_json::Error) -> Box<Unreadab
     let starts: Vec<usize> = std::iter::once(0).chain(starts).collect();
     let start = starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
     let end = starts.get(line).copied().unwrap_or(text.len());
-    let excerpt = Excerpt::new(&text[..start], &text[start..end], column.saturating_sub(1));
+    let excerpt = Excerpt::new(
+        &Before::of(&text[..start]),
+        &text[start..end],
+        column.saturating_sub(1),
+    );
     Unreadable::at(data, message, help, excerpt)
 }
 

@@ -1,14 +1,14 @@
 //! One JSON object a line.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use rlhf_lang::graph::Data;
 use serde_json::Value as Json;
 
-use super::unreadable::{Excerpt, Unreadable};
-use super::{HEAD, Row, Rows, describe};
+use super::unreadable::{Before, Excerpt, Unreadable};
+use super::{LONGEST, Row, Rows, describe};
 
 const MARK: &[u8] = "\u{feff}".as_bytes();
 const EXAMPLE: &str =
@@ -18,11 +18,15 @@ const EXAMPLE: &str =
 pub(super) fn read(data: &Data, path: &Path, limit: usize) -> Result<Rows, Box<Unreadable>> {
     let unreadable = |e: std::io::Error| not_opened(data, &e);
     let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
-    let (mut before, mut bytes, mut rows) = (String::new(), vec![], vec![]);
+    let (mut before, mut bytes, mut rows) = (Before::default(), vec![], vec![]);
     for number in 1.. {
         bytes.clear();
-        if file.read_until(b'\n', &mut bytes).map_err(unreadable)? == 0 {
+        let mut rest = file.by_ref().take(LONGEST + 1);
+        if rest.read_until(b'\n', &mut bytes).map_err(unreadable)? == 0 {
             break;
+        }
+        if bytes.len() as u64 > LONGEST {
+            return Err(too_long(data, number));
         }
         if number == 1 && bytes.starts_with(MARK) {
             bytes.drain(..MARK.len());
@@ -47,15 +51,39 @@ pub(super) fn read(data: &Data, path: &Path, limit: usize) -> Result<Rows, Box<U
                 object,
             });
         }
-        // Only the first lines are ever shown.
-        if number <= HEAD {
-            before.push_str(line);
-        }
+        before.push(line);
     }
     Ok(Rows {
         rows,
         complete: true,
     })
+}
+
+fn too_long(data: &Data, number: usize) -> Box<Unreadable> {
+    let message = format!(
+        "line {number} of `{}` is longer than {}",
+        data.path,
+        megabytes()
+    );
+    Unreadable::new(data, message, EXAMPLE)
+}
+
+/// The first row does not end within what is read of a file.
+pub(super) fn no_whole_row(data: &Data) -> Box<Unreadable> {
+    let message = format!(
+        "the first row of `{}` is longer than {}",
+        data.path,
+        megabytes()
+    );
+    let help = match data.format.as_str() {
+        "csv" => "a quote that is not closed takes what follows it into its cell",
+        _ => "a data set is a list of objects: [{…}, {…}]",
+    };
+    Unreadable::new(data, message, help)
+}
+
+fn megabytes() -> String {
+    format!("{} MB", LONGEST >> 20)
 }
 
 /// The file is there and does not open.
@@ -88,7 +116,7 @@ pub(super) fn not_utf8(data: &Data, line: usize, rest: &[u8], column: usize) -> 
 fn not_an_object(
     data: &Data,
     number: usize,
-    before: &str,
+    before: &Before,
     line: &str,
     found: &Json,
 ) -> Box<Unreadable> {
@@ -107,7 +135,7 @@ fn not_an_object(
 fn malformed(
     data: &Data,
     number: usize,
-    before: &str,
+    before: &Before,
     line: &str,
     error: &serde_json::Error,
 ) -> Box<Unreadable> {

@@ -31,6 +31,9 @@ pub use unreadable::{Excerpt, Unreadable};
 /// How many rows are the head.
 pub const HEAD: usize = 256;
 
+/// No row is longer, in bytes, and no head.
+const LONGEST: u64 = 64 << 20;
+
 /// The sources that are read.
 pub const FORMATS: [&str; 3] = ["jsonl", "json", "csv"];
 
@@ -48,6 +51,14 @@ impl Extent {
         match self {
             Extent::Head => HEAD,
             Extent::All => usize::MAX,
+        }
+    }
+
+    /// How much of a file is taken where rows are not told apart by lines.
+    fn bytes(self) -> u64 {
+        match self {
+            Extent::Head => LONGEST,
+            Extent::All => u64::MAX,
         }
     }
 }
@@ -84,7 +95,7 @@ pub struct Rows {
 
 /// The file of a data set, looked for in the program's folder and in the working directory.
 ///
-/// D300 when there is none, or when a folder has the name.
+/// D300 when there is none, or when it is a folder or a device.
 pub fn locate(data: &Data, folder: &Path) -> Result<PathBuf> {
     let fail = |message: String, help: String| {
         Box::new(Diagnostic::error("D300", data.path_span, message).help(help))
@@ -110,6 +121,12 @@ pub fn locate(data: &Data, folder: &Path) -> Result<PathBuf> {
         };
         return Err(fail(message, help));
     }
+    // A pipe or a device may never come to its end.
+    if !path.is_file() {
+        let message = format!("`{}` is not a regular file", data.path);
+        let help = "a data set is a file on a disk, not a pipe or a device";
+        return Err(fail(message, help.into()));
+    }
     Ok(path)
 }
 
@@ -121,11 +138,10 @@ pub fn read(
     path: &Path,
     extent: Extent,
 ) -> std::result::Result<Rows, Box<Unreadable>> {
-    let limit = extent.rows();
     match data.format.as_str() {
-        "jsonl" => jsonl::read(data, path, limit),
-        "json" => json::read(data, path, limit),
-        "csv" => csv::read(data, path, limit),
+        "jsonl" => jsonl::read(data, path, extent.rows()),
+        "json" => json::read(data, path, extent),
+        "csv" => csv::read(data, path, extent),
         other => Err(Unreadable::new(
             data,
             format!("no data source `{other}` is read"),

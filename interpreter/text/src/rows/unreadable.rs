@@ -6,7 +6,7 @@ use rlhf_lang::source::{Source, Sources, Span};
 
 /// A longer line is not shown; its number is in the message.
 const SHOWN: usize = 300;
-/// No text of a large file is kept.
+/// So many bytes of a file are kept to draw a line of it.
 const KEPT: usize = 1 << 20;
 
 /// Why a file was not read to its end.
@@ -16,30 +16,54 @@ pub struct Unreadable {
     excerpt: Option<Excerpt>,
 }
 
+/// The beginning of a file as it is read, up to what is worth keeping.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    text: String,
+    cut: bool,
+}
+
+impl Before {
+    /// All text before a line.
+    pub(super) fn of(text: &str) -> Before {
+        let mut before = Before::default();
+        before.push(text);
+        before
+    }
+
+    /// Takes what was read.
+    pub(super) fn push(&mut self, text: &str) {
+        self.cut |= self.text.len() + text.len() > KEPT;
+        match self.cut {
+            true => self.text = String::new(),
+            false => self.text.push_str(text),
+        }
+    }
+}
+
 /// The place in the file.
 #[derive(Clone, Debug)]
 pub struct Excerpt {
-    /// The file's text to the end of the line.
-    text: String,
-    /// Where the line starts.
-    line: usize,
-    /// The byte of the text at which reading stopped.
+    /// The file's text before the line, unless it is long.
+    before: Option<String>,
+    line: String,
+    /// The byte of the line at which reading stopped.
     at: usize,
 }
 
 impl Excerpt {
-    /// `before` is the text before `line`, `at` a byte of `line`. None for text too long to show.
-    pub(super) fn new(before: &str, line: &str, at: usize) -> Option<Excerpt> {
+    /// `at` is a byte of `line`. None for a line too long to show.
+    pub(super) fn new(before: &Before, line: &str, at: usize) -> Option<Excerpt> {
         let line = line.trim_end();
-        if line.is_empty() || line.len() > SHOWN || before.len() > KEPT {
+        if line.is_empty() || line.len() > SHOWN {
             return None;
         }
         let at = at.min(line.len() - 1);
         let at = (0..=at).rev().find(|i| line.is_char_boundary(*i))?;
         Some(Excerpt {
-            text: format!("{before}{line}"),
-            line: before.len(),
-            at: before.len() + at,
+            before: (!before.cut).then(|| before.text.clone()),
+            line: line.into(),
+            at,
         })
     }
 }
@@ -72,9 +96,8 @@ impl Unreadable {
     pub fn told(self) -> Box<Diagnostic> {
         let mut d = self.diagnostic;
         if let Some(excerpt) = self.excerpt {
-            let line = &excerpt.text[excerpt.line..];
             let way_out = d.help.take().unwrap_or_default();
-            d.help = Some(format!("the line is `{line}`; {way_out}"));
+            d.help = Some(format!("the line is `{}`; {way_out}", excerpt.line));
         }
         d
     }
@@ -82,16 +105,22 @@ impl Unreadable {
     /// The diagnostic over the data file, whose beginning joins `sources`; over the program where the
     /// place is too far down to show.
     pub fn drawn(self, data: &Data, sources: &mut Sources) -> Box<Diagnostic> {
+        let Some(Excerpt {
+            before: Some(before),
+            line,
+            at,
+        }) = &self.excerpt
+        else {
+            return self.told();
+        };
+        let width = line[*at..].chars().next().map_or(0, char::len_utf8);
+        let lo = before.len() + at;
+        let file = sources.add(Source::new(data.path.clone(), format!("{before}{line}")));
         let mut d = self.diagnostic;
-        if let Some(excerpt) = self.excerpt {
-            let width = excerpt.text[excerpt.at..].chars().next();
-            let hi = excerpt.at + width.map_or(0, char::len_utf8);
-            let file = sources.add(Source::new(data.path.clone(), excerpt.text));
-            d.labels.clear();
-            *d = d
-                .label(Span::new(file, excerpt.at, hi), "here")
-                .label(data.path_span, "declared here");
-        }
+        d.labels.clear();
+        *d = d
+            .label(Span::new(file, lo, lo + width), "here")
+            .label(data.path_span, "declared here");
         d
     }
 }

@@ -1,5 +1,7 @@
 //! D313: a reward in Python that gives nothing even for the answer of the data.
 
+use std::collections::VecDeque;
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +19,10 @@ use crate::datacheck::view::{Argument, Scoring, View};
 const ROWS: usize = 64;
 /// So many calls are made before the time is looked at.
 const SLICE: usize = 8;
+/// So many entries of folders are looked at for what a script imports.
+const FILES: usize = 1024;
+/// So many folders below the script's own.
+const DEPTH: usize = 2;
 /// A reward that takes longer to import or to call is left to the run.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Names under which data sets keep the right answer.
@@ -31,6 +37,17 @@ const GOLD: [&str; 8] = [
     "truth",
 ];
 
+/// What a trial of a reward shows.
+#[derive(Debug)]
+pub enum Trial {
+    /// Nothing is wrong.
+    Sound,
+    /// Something is.
+    Wrong(Finding),
+    /// The reward was too slow, or there is no Python: another time it may show more.
+    Unknown,
+}
+
 /// Calls the reward with the right answer as the response.
 pub fn check(
     view: &View,
@@ -39,41 +56,76 @@ pub fn check(
     tables: &[Option<Arc<Rows>>],
     folder: &Path,
     python: &str,
-) -> Option<Finding> {
-    let (name, source, data) = gold(view, scoring)?;
-    let calls: Vec<(&Row, Vec<Json>)> = tables[data]
-        .as_ref()?
+) -> Trial {
+    let Some((name, source, data)) = gold(view, scoring) else {
+        return Trial::Sound;
+    };
+    let Some(rows) = tables.get(data).and_then(Option::as_ref) else {
+        return Trial::Sound;
+    };
+    let calls: Vec<(&Row, Vec<Json>)> = rows
         .rows
         .iter()
         .filter_map(|row| Some((row, arguments(scoring, row, source)?)))
         .take(ROWS)
         .collect();
-    let (first, _) = calls.first()?;
+    let Some((first, _)) = calls.first() else {
+        return Trial::Sound;
+    };
     let place = Place::Reward(scoring.reward.0 as usize);
     let start = Instant::now();
     let values = match score(reward, &calls, folder, python, start) {
-        Ok(values) => values?,
+        Ok(Some(values)) => values,
+        Ok(None) => return Trial::Unknown,
         // A slow reward is no wrong one.
-        Err(_) if start.elapsed() >= PATIENCE => return None,
+        Err(_) if start.elapsed() >= PATIENCE => return Trial::Unknown,
         Err(failed) => return failure(*failed, place, &name),
     };
-    let nothing = values.iter().all(|v| *v <= 0.0 && *v == values[0]);
-    nothing.then(|| {
-        let shown = first.object.get(source).map(brief).unwrap_or_default();
-        let (reward, value) = (&reward.name, values[0]);
-        Finding::warning(
-            "D313",
-            place,
-            format!(
-                "on {} with `{name}` as the response, `{reward}` is always {value}",
-                rows::count(values.len())
-            ),
-            format!(
-                "{} has {shown}; does the reward read it in this form?",
-                first.place()
-            ),
-        )
-    })
+    if !values.iter().all(|v| *v <= 0.0 && *v == values[0]) {
+        return Trial::Sound;
+    }
+    let shown = first.object.get(source).map(brief).unwrap_or_default();
+    let (reward, value) = (&reward.name, values[0]);
+    Trial::Wrong(Finding::warning(
+        "D313",
+        place,
+        format!(
+            "on {} with `{name}` as the response, `{reward}` is always {value}",
+            rows::count(values.len())
+        ),
+        format!(
+            "{} has {shown}; does the reward read it in this form?",
+            first.place()
+        ),
+    ))
+}
+
+/// The Python files that a script may import, itself included: in its folder and in the folders there,
+/// at most [`FILES`] of them.
+pub fn scripts(script: &Path) -> Vec<PathBuf> {
+    let mut scripts = vec![script.to_path_buf()];
+    // Of a file without a folder the folder is this one.
+    let own = script.parent().filter(|p| !p.as_os_str().is_empty());
+    let mut folders = VecDeque::from([(own.unwrap_or(Path::new(".")).to_path_buf(), 0)]);
+    let mut left = FILES;
+    while let Some((folder, depth)) = folders.pop_front() {
+        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let mut entries: Vec<DirEntry> = entries.take(left).collect();
+        left -= entries.len();
+        entries.sort_by_key(DirEntry::file_name);
+        for entry in entries {
+            let (path, name) = (entry.path(), entry.file_name());
+            let hidden = name.as_encoded_bytes().starts_with(b".") || name == "__pycache__";
+            match entry.file_type() {
+                Ok(t) if t.is_dir() && depth < DEPTH && !hidden => {
+                    folders.push_back((path, depth + 1))
+                }
+                _ if path.extension().is_some_and(|e| e == "py") => scripts.push(path),
+                _ => {}
+            }
+        }
+    }
+    scripts
 }
 
 fn brief(cell: &Json) -> String {
@@ -117,16 +169,16 @@ fn score(
     Ok(Some(values))
 }
 
-fn failure(d: Diagnostic, place: Place, name: &str) -> Option<Finding> {
+fn failure(d: Diagnostic, place: Place, name: &str) -> Trial {
     match d.code.as_str() {
         // Without a Python nothing is known.
-        "" => None,
+        "" => Trial::Unknown,
         "R403" => {
             let message = format!("with `{name}` as the response, {}", d.message);
             let help = d.help.unwrap_or_default();
-            Some(Finding::warning("R403", place, message, help))
+            Trial::Wrong(Finding::warning("R403", place, message, help))
         }
-        _ => Some(Finding::told(d, place)),
+        _ => Trial::Wrong(Finding::told(d, place)),
     }
 }
 
@@ -143,7 +195,7 @@ fn gold<'a>(view: &View, scoring: &'a Scoring) -> Option<(String, &'a str, usize
         _ => None,
     });
     let others: Vec<_> = columns
-        .filter(|(_, source, _)| !prompt.is_some_and(|p| p.reads(source)))
+        .filter(|(_, source, _)| !prompt.is_some_and(|p| p.columns().contains(source)))
         .collect();
     let named = others.iter().find(|(name, ..)| {
         let name = name.to_lowercase();

@@ -5,12 +5,23 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use rlhf_lang::diag::Diagnostic;
-use rlhf_lang::graph::{Graph, NodeKind, Scope};
+use rlhf_lang::graph::{Elem, Graph, NodeKind, Scope};
 use rlhf_text::rows::{Row, Rows};
+
+use crate::datacheck::recipe::Recipe;
+use crate::datacheck::view::View;
+
+/// One data set as the step or an evaluation reads it.
+struct Use<'a> {
+    data: usize,
+    scope: Scope,
+    /// The columns in use, by their names in the file.
+    columns: BTreeSet<&'a str>,
+}
 
 /// The rows of each evaluation's data set that the step reads too: equal in every column that both use.
 /// Where both read one file, the program alone shows it, and nothing is said here.
-pub fn check(graph: &Graph, rows: &[Option<Arc<Rows>>]) -> Vec<Diagnostic> {
+pub fn check(graph: &Graph, view: &View, rows: &[Option<Arc<Rows>>]) -> Vec<Diagnostic> {
     let (mut trained, mut held) = (vec![], vec![]);
     for id in graph.dag.order() {
         let node = graph.dag.node(id);
@@ -19,27 +30,71 @@ pub fn check(graph: &Graph, rows: &[Option<Arc<Rows>>]) -> Vec<Diagnostic> {
         };
         let data = data.0 as usize;
         let names = columns.iter().map(|(c, _)| &graph.data[data].columns[*c]);
-        let names: BTreeSet<&str> = names.map(|c| c.source.as_str()).collect();
+        let read = Use {
+            data,
+            scope: node.scope,
+            columns: names.map(|c| c.source.as_str()).collect(),
+        };
         match node.scope {
-            Scope::Step => trained.push((data, names)),
-            Scope::Eval(_) => held.push((data, names)),
+            Scope::Step => trained.push(read),
+            Scope::Eval(_) => held.push(read),
         }
     }
     let mut found = vec![];
     let mut seen = HashSet::new();
-    for (test, used) in &held {
-        for (train, names) in &trained {
-            let shared: Vec<&str> = used.intersection(names).copied().collect();
-            if same_file(graph, *test, *train) || shared.is_empty() || !seen.insert((*test, *train))
-            {
+    for test in &held {
+        for train in &trained {
+            let pair = (test.data, train.data);
+            let Some(shared) = shared(graph, view, test, train) else {
+                continue;
+            };
+            if same_file(graph, test.data, train.data) || !seen.insert(pair) {
                 continue;
             }
-            if let (Some(a), Some(b)) = (&rows[*test], &rows[*train]) {
-                found.extend(common(graph, (*test, a), (*train, b), &shared));
+            if let (Some(a), Some(b)) = (&rows[test.data], &rows[train.data]) {
+                found.extend(common(graph, (test.data, a), (train.data, b), &shared));
             }
         }
     }
     found
+}
+
+/// The columns that both use, where they tell rows apart: other questions may have the same answer, so
+/// all that a prompt is made of is among them. Where that is not known, they are all the columns that
+/// either uses, more than one, and one of them is a text.
+fn shared<'a>(graph: &Graph, view: &View, test: &Use<'a>, train: &Use<'a>) -> Option<Vec<&'a str>> {
+    let both: Vec<&str> = test.columns.intersection(&train.columns).copied().collect();
+    let prompts = [told(view, test), told(view, train)].concat();
+    let enough = match prompts.is_empty() {
+        false => prompts.iter().all(|column| both.contains(column)),
+        true => {
+            let columns = graph.data[test.data].columns.iter();
+            let mut texts = columns.filter(|c| matches!(c.elem, Elem::Text | Elem::Chat));
+            test.columns == train.columns
+                && both.len() > 1
+                && texts.any(|c| both.contains(&c.source.as_str()))
+        }
+    };
+    (enough && !both.is_empty()).then_some(both)
+}
+
+/// The columns of which the prompts are made; of which the responses are, where no prompt reads any.
+fn told<'v>(view: &'v View, of: &Use) -> Vec<&'v str> {
+    let calls = view.calls.iter().filter(|c| c.scope == of.scope);
+    let read = |recipe: Option<&'v Recipe>| {
+        let recipe = recipe.filter(|r| r.data() == Some(of.data));
+        recipe.map_or(vec![], Recipe::columns)
+    };
+    let prompts = calls.clone().flat_map(|c| read(c.prompt.as_ref()));
+    let prompts: Vec<&str> = prompts.collect();
+    match prompts.is_empty() {
+        false => prompts,
+        true => {
+            // A prompt that is not known may read any column.
+            let constant = calls.filter(|c| c.prompt.is_some());
+            constant.flat_map(|c| read(c.response.as_ref())).collect()
+        }
+    }
 }
 
 fn same_file(graph: &Graph, a: usize, b: usize) -> bool {

@@ -2,17 +2,63 @@
 
 use tree_sitter::{Node, Parser, Tree};
 
-/// The names bound at the top level, branches and `try` blocks included. Nothing when the file does
-/// not parse, or when it binds names in ways that only running it shows.
+/// Names with which a file may bind others by their text, or run text as a program.
+const DYNAMIC: [&str; 9] = [
+    "__builtins__",
+    "__dict__",
+    "__getattr__",
+    "eval",
+    "exec",
+    "globals",
+    "modules",
+    "setattr",
+    "vars",
+];
+
+/// What an assignment binds.
+#[derive(Clone, Copy)]
+enum Scope {
+    /// A name of the module.
+    Module,
+    /// A name of a function or of a class.
+    Inner,
+}
+
+/// The names that importing the file may bind: at the top level, branches and `try` blocks included,
+/// and in functions that declare them `global`. Nothing when the file does not parse, or when it binds
+/// names in ways that only running it shows.
 pub fn names(text: &str) -> Option<Vec<String>> {
     let tree = parse(text)?;
+    if tree.root_node().has_error() {
+        return None;
+    }
     let mut names = vec![];
-    let open = tree.root_node().has_error() || !bind(tree.root_node(), text, &mut names);
+    // Texts may be nested deeper than calls.
+    let mut pending = vec![(tree.root_node(), Scope::Module)];
+    while let Some((node, scope)) = pending.pop() {
+        let dynamic = node.kind() == "identifier" && DYNAMIC.contains(&&text[node.byte_range()]);
+        if dynamic || node.kind() == "wildcard_import" {
+            return None;
+        }
+        match (node.kind(), scope) {
+            ("global_statement", _) => targets(node, text, &mut names),
+            (_, Scope::Module) => bind(node, text, &mut names),
+            (_, Scope::Inner) => {}
+        }
+        let opens = matches!(
+            node.kind(),
+            "function_definition" | "class_definition" | "lambda"
+        );
+        let body = node.child_by_field_name("body").filter(|_| opens);
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor) {
+            let inner = body.is_some_and(|b| b.id() == child.id());
+            pending.push((child, if inner { Scope::Inner } else { scope }));
+        }
+    }
     names.sort();
     names.dedup();
-    // A module's own `__getattr__` may make any name.
-    let open = open || names.iter().any(|n| n == "__getattr__");
-    (!open).then_some(names)
+    Some(names)
 }
 
 fn parse(text: &str) -> Option<Tree> {
@@ -23,77 +69,44 @@ fn parse(text: &str) -> Option<Tree> {
     parser.parse(text, None)
 }
 
-/// Takes the names of a block; false when there may be others.
-fn bind(block: Node, text: &str, names: &mut Vec<String>) -> bool {
-    let mut cursor = block.walk();
-    let children: Vec<Node> = block.named_children(&mut cursor).collect();
-    children.into_iter().all(|node| {
-        let mut add = |node: Option<Node>| {
-            names.extend(node.map(|n| text[n.byte_range()].to_string()));
-        };
-        match node.kind() {
-            "function_definition" | "class_definition" => {
-                add(node.child_by_field_name("name"));
-                true
-            }
-            "decorated_definition" | "expression_statement" => bind(node, text, names),
-            "assignment" => {
-                if let Some(left) = node.child_by_field_name("left") {
-                    targets(left, text, names);
-                }
-                // `a = b = 1`
-                match node.child_by_field_name("right") {
-                    Some(right) if right.kind() == "assignment" => bind(node, text, names),
-                    _ => !dynamic(node, text),
-                }
-            }
-            "import_statement" | "import_from_statement" => {
-                let star = |n: &Node| n.kind() == "wildcard_import";
-                let mut cursor = node.walk();
-                if node.named_children(&mut cursor).any(|n| star(&n)) {
-                    return false;
-                }
-                let mut cursor = node.walk();
-                for name in node.children_by_field_name("name", &mut cursor) {
-                    let alias = name.child_by_field_name("alias");
-                    let first = name.named_child(0);
-                    let dotted = (name.kind() == "dotted_name").then_some(first).flatten();
-                    names.extend(alias.or(dotted).map(|n| text[n.byte_range()].to_string()));
-                }
-                true
-            }
-            "if_statement" | "elif_clause" | "else_clause" | "try_statement" | "except_clause"
-            | "finally_clause" | "with_statement" | "for_statement" | "while_statement"
-            | "match_statement" | "case_clause" | "block" => bind(node, text, names),
-            "call" => !dynamic(node, text),
-            _ => true,
-        }
-    })
+/// Takes the names that a statement or an expression of the module binds itself, without its parts.
+fn bind(node: Node, text: &str, names: &mut Vec<String>) {
+    let field = match node.kind() {
+        "function_definition" | "class_definition" | "named_expression" => "name",
+        "assignment" | "for_statement" | "type_alias_statement" => "left",
+        // `with … as x`, `except … as x`, `case … as x`
+        "as_pattern_target" | "case_pattern" => return targets(node, text, names),
+        "import_statement" | "import_from_statement" => return imported(node, text, names),
+        _ => return,
+    };
+    if let Some(target) = node.child_by_field_name(field) {
+        targets(target, text, names);
+    }
+}
+
+fn imported(node: Node, text: &str, names: &mut Vec<String>) {
+    let mut cursor = node.walk();
+    for name in node.children_by_field_name("name", &mut cursor) {
+        let alias = name.child_by_field_name("alias");
+        let first = name.named_child(0);
+        let dotted = (name.kind() == "dotted_name").then_some(first).flatten();
+        names.extend(alias.or(dotted).map(|n| text[n.byte_range()].to_string()));
+    }
 }
 
 /// `a`, `a, b`, `(a, *b)`; attributes and subscripts bind no name.
 fn targets(node: Node, text: &str, names: &mut Vec<String>) {
-    if node.kind() == "identifier" {
-        names.push(text[node.byte_range()].into());
-        return;
-    }
-    if matches!(
-        node.kind(),
-        "pattern_list" | "tuple_pattern" | "list_pattern" | "list_splat_pattern"
-    ) {
-        let mut cursor = node.walk();
-        for child in node.named_children(&mut cursor) {
-            targets(child, text, names);
+    let mut pending = vec![node];
+    while let Some(node) = pending.pop() {
+        match node.kind() {
+            "identifier" => names.push(text[node.byte_range()].into()),
+            "attribute" | "subscript" => {}
+            _ => {
+                let mut cursor = node.walk();
+                pending.extend(node.named_children(&mut cursor));
+            }
         }
     }
-}
-
-/// Whether a statement may bind names by their text.
-fn dynamic(node: Node, text: &str) -> bool {
-    let text = &text[node.byte_range()];
-    ["globals(", "exec(", "setattr(", "vars(", "__dict__"]
-        .iter()
-        .any(|word| text.contains(word))
 }
 
 #[cfg(test)]
@@ -157,11 +170,50 @@ mod tests {
     }
 
     #[test]
+    fn a_name_bound_from_within_a_function_or_an_expression_is_seen() {
+        for text in [
+            "def make():\n    global score\n    score = len\nmake()\n",
+            "class A:\n    def b(self):\n        def c():\n            global a, score\n",
+            "print(score := len)\n",
+            "if (score := len):\n    pass\n",
+            "all([(score := n) for n in (len, max)])\n",
+            "def f(x=(score := 1)): pass\n",
+            "for a, score in []: pass\n",
+            "with open('x') as score: pass\n",
+            "match f:\n    case [1, score]: pass\n",
+            "match f:\n    case 1 as score: pass\n",
+        ] {
+            let found = names(text).expect("it parses");
+            assert!(found.iter().any(|n| n == "score"), "{text}: {found:?}");
+        }
+        for text in [
+            "def f():\n    print(score := 1)\n",
+            "f = lambda: (score := 1)\n",
+            "a.score = 1\nb[score] = 2\n",
+            "# score = 1\n'score'\n",
+        ] {
+            let found = names(text).expect("it parses");
+            assert!(!found.iter().any(|n| n == "score"), "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_nested_deeper_than_calls_may_be_is_read() {
+        let deep = format!("a = {}1{}\n", "(".repeat(20_000), ")".repeat(20_000));
+        assert!(names(&deep).is_none_or(|found| found == ["a"]));
+    }
+
+    #[test]
     fn what_only_running_shows_is_left_open() {
         for text in [
             "from rules import *\n",
             "globals()['score'] = len\n",
             "exec('def score(x): return 1')\n",
+            "def make():\n    exec('score = 1', globals())\nmake()\n",
+            "if True:\n    from rules import *\n",
+            "import sys\nsetattr(sys.modules[__name__], 'score', len)\n",
+            "g = globals\ng()['score'] = 1\n",
+            "def __getattr__(name): return len\n",
             "def score(:\n",
             "for n in 'ab':\n    globals()[n] = 1\n",
         ] {

@@ -113,11 +113,8 @@ fn left_out(tokens: &Tokens, messages: &[Message], index: usize) -> bool {
 fn applied_twice(case: &Case) -> Option<Finding> {
     let marks = marks(case.tokens);
     let mark_in = |prompt: &Prompt| {
-        let mut texts = prompt.messages.iter().map(|m| &m.content);
-        let mut marks = marks.iter();
-        marks
-            .find(|mark| texts.any(|text| text.contains(*mark)))
-            .cloned()
+        let holds = |mark: &&String| prompt.messages.iter().any(|m| m.content.contains(*mark));
+        marks.iter().find(holds).cloned()
     };
     let marked: Vec<(&Prompt, String)> = case
         .prompts
