@@ -156,10 +156,15 @@ impl Reader<'_, '_> {
                 })
             }
             Some(Opening::Return) => {
-                let value = self.piece(Piece::Return, a, b, |builder, pair| {
-                    children(pair).next().map(|value| builder.value(value))
+                // Remembered like the statement that holds one value too.
+                let value = self.statement_piece(Piece::Return, a, b, |builder, pair| {
+                    let value = children(pair).next()?;
+                    Some(StmtKind::Minimize(builder.value(value)))
                 });
-                let value = value.flatten();
+                let value = value.and_then(|kind| match kind {
+                    StmtKind::Minimize(value) => Some(value),
+                    _ => None,
+                });
                 let verbatim = value.is_none();
                 let value = value.unwrap_or_else(|| self.bad(self.tokens.span(a + 1, b)));
                 body.returns.push((a, value));
@@ -236,7 +241,7 @@ impl Reader<'_, '_> {
             )
             .help(Piece::Train.example()),
         );
-        let parts = self.piece(Piece::Train, a, colon, train_head).flatten();
+        let parts = self.statement_piece(Piece::Train, a, colon, train_head);
         let margin = tokens.code[a].indent;
         let mut inner = Body::empty(limit);
         let mut i = colon + 1;
@@ -251,11 +256,14 @@ impl Reader<'_, '_> {
             i += 1;
         }
         body.nodes.push(Node::Verbatim { a, b: i });
-        let kind = parts.map_or(StmtKind::Bad, |(model, options)| StmtKind::Train {
-            model,
-            options,
-            body: inner.statements,
-        });
+        let kind = match parts {
+            Some(StmtKind::Train { model, options, .. }) => StmtKind::Train {
+                model,
+                options,
+                body: inner.statements,
+            },
+            _ => StmtKind::Bad,
+        };
         body.statements.push(Stmt {
             span: tokens.span(a, i),
             kind,
@@ -342,7 +350,7 @@ impl Reader<'_, '_> {
             body.nodes.push(Node::Verbatim { a, b });
             return b;
         };
-        let parts = self.piece(Piece::Train, a, open, train_head).flatten();
+        let parts = self.statement_piece(Piece::Train, a, open, train_head);
         let inner = self.block(open, limit, level + 1, braces);
         body.sound &= inner.sound;
         body.nodes.push(match parts {
@@ -351,11 +359,14 @@ impl Reader<'_, '_> {
         });
         let span = tokens.span(a, inner.end);
         body.returns.extend(inner.returns);
-        let kind = parts.map_or(StmtKind::Bad, |(model, options)| StmtKind::Train {
-            model,
-            options,
-            body: inner.statements,
-        });
+        let kind = match parts {
+            Some(StmtKind::Train { model, options, .. }) => StmtKind::Train {
+                model,
+                options,
+                body: inner.statements,
+            },
+            _ => StmtKind::Bad,
+        };
         body.statements.push(Stmt { span, kind });
         inner.end
     }
@@ -479,10 +490,15 @@ fn log(builder: &Builder, pair: Pair<'_, Rule>) -> Option<StmtKind> {
     Some(StmtKind::Log(metrics.collect()))
 }
 
-fn train_head(builder: &Builder, pair: Pair<'_, Rule>) -> Option<(Name, Vec<Arg>)> {
+/// A `train` whose body is read apart.
+fn train_head(builder: &Builder, pair: Pair<'_, Rule>) -> Option<StmtKind> {
     let mut parts = children(pair).filter(|p| p.as_rule() != Rule::kw_train);
     let model = builder.name(parts.next()?);
-    Some((model, parts.filter_map(|arg| builder.arg(arg)).collect()))
+    Some(StmtKind::Train {
+        model,
+        options: parts.filter_map(|arg| builder.arg(arg)).collect(),
+        body: vec![],
+    })
 }
 
 fn place_call(builder: &Builder, pair: Pair<'_, Rule>) -> Option<PlaceCall> {

@@ -106,19 +106,18 @@ impl Reader<'_, '_> {
                 }))
             });
         }
-        let parts = self.piece(Piece::Fn, a, head, fn_head).flatten();
+        let parts = self.item_piece(Piece::Fn, a, head, fn_without_body);
         let (value, body) = self.fn_body(head, limit);
         let node = body.node(a, head);
         let unread = self.unread(a, head);
-        let kind = parts.map_or(unread, |(name, params, result)| {
-            ItemKind::Fn(Fn {
-                name,
-                params,
-                result,
+        let kind = match parts {
+            Some(ItemKind::Fn(f)) => ItemKind::Fn(Fn {
                 bindings: body.statements,
                 value,
-            })
-        });
+                ..f
+            }),
+            _ => unread,
+        };
         (kind, node)
     }
 
@@ -166,23 +165,19 @@ impl Reader<'_, '_> {
             });
             return (kind, node);
         }
-        let head = self.piece(piece, a, open, block_head).flatten();
+        let head = self.item_piece(piece, a, open, block_head);
         let body = self.item_block(open, limit);
         let node = body.node(a, open);
         let kind = match head {
-            Some(Head::Step(over, axes, options)) => ItemKind::Step(Step {
-                over,
-                axes,
-                options,
+            Some(ItemKind::Step(step)) => ItemKind::Step(Step {
                 body: body.statements,
+                ..step
             }),
-            Some(Head::Eval(every, over, axes)) => ItemKind::Eval(Eval {
-                every,
-                over,
-                axes,
+            Some(ItemKind::Eval(eval)) => ItemKind::Eval(Eval {
                 body: body.statements,
+                ..eval
             }),
-            None => ItemKind::Bad(None),
+            _ => ItemKind::Bad(None),
         };
         (kind, node)
     }
@@ -218,12 +213,8 @@ impl Reader<'_, '_> {
     }
 }
 
-enum Head {
-    Step(Name, Vec<AxisBinder>, Vec<Arg>),
-    Eval(Expr, Name, Vec<AxisBinder>),
-}
-
-fn block_head(builder: &Builder, pair: Pair<'_, Rule>) -> Option<Head> {
+/// A `step` or `eval` whose body is read apart.
+fn block_head(builder: &Builder, pair: Pair<'_, Rule>) -> Option<ItemKind> {
     let is_eval = pair.as_rule() == Rule::eval_head;
     let (mut every, mut over, mut axes, mut options) = (None, None, vec![], vec![]);
     for part in children(pair) {
@@ -235,11 +226,22 @@ fn block_head(builder: &Builder, pair: Pair<'_, Rule>) -> Option<Head> {
             _ => {}
         }
     }
-    if is_eval {
-        Some(Head::Eval(every?, over?, axes))
+    let (over, body) = (over?, vec![]);
+    Some(if is_eval {
+        ItemKind::Eval(Eval {
+            every: every?,
+            over,
+            axes,
+            body,
+        })
     } else {
-        Some(Head::Step(over?, axes, options))
-    }
+        ItemKind::Step(Step {
+            over,
+            axes,
+            options,
+            body,
+        })
+    })
 }
 
 fn place_head(builder: &Builder, pair: Pair<'_, Rule>) -> Option<(Name, Expr)> {
@@ -347,6 +349,19 @@ fn fn_head(builder: &Builder, pair: Pair<'_, Rule>) -> Option<FnHead> {
     let name = builder.name(parts.next()?);
     let params = params(builder, parts.next()?);
     Some((name, params, parts.next().map(|ty| builder.ty(ty))))
+}
+
+/// A function whose block is read apart.
+fn fn_without_body(builder: &Builder, pair: Pair<'_, Rule>) -> Option<ItemKind> {
+    let span = builder.span(&pair);
+    let (name, params, result) = fn_head(builder, pair)?;
+    Some(ItemKind::Fn(Fn {
+        name,
+        params,
+        result,
+        bindings: vec![],
+        value: builder.make(span, ExprKind::Bad),
+    }))
 }
 
 fn params(builder: &Builder, pair: Pair<'_, Rule>) -> Vec<FnParam> {

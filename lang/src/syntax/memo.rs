@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use super::ast::{ExprId, ItemKind, StmtKind};
 use super::explain::Piece;
+use super::grammar::Rule;
 use super::shift::{Move, Shift};
 use crate::source::{FileId, Span};
 
@@ -31,7 +32,20 @@ struct Entry {
 #[derive(Default)]
 struct Memo {
     entries: HashMap<(Piece, Box<str>), Entry>,
+    /// How much of a text a rule matches from its beginning.
+    fronts: HashMap<(Rule, Box<str>), Option<usize>>,
     bytes: usize,
+}
+
+impl Memo {
+    /// Makes room for a text; a full memory begins anew.
+    fn grow(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        if self.bytes > LIMIT {
+            *self = Memo::default();
+            self.bytes = bytes;
+        }
+    }
 }
 
 thread_local! {
@@ -76,14 +90,24 @@ pub(crate) fn remember(piece: Piece, text: &str, at: Place, ids: u32, mut known:
         Known::Item(i) => i.shift(back),
     }
     MEMO.with_borrow_mut(|memo| {
-        memo.bytes += text.len();
-        if memo.bytes > LIMIT {
-            *memo = Memo::default();
-            memo.bytes = text.len();
-        }
+        memo.grow(text.len());
         memo.entries
             .insert((piece, text.into()), Entry { known, ids });
     });
+}
+
+/// Where a rule that begins a text ends in it, found by `find` the first time.
+pub(crate) fn front(rule: Rule, text: &str, find: impl FnOnce() -> Option<usize>) -> Option<usize> {
+    let key = (rule, Box::from(text));
+    if let Some(known) = MEMO.with_borrow(|memo| memo.fronts.get(&key).copied()) {
+        return known;
+    }
+    let found = find();
+    MEMO.with_borrow_mut(|memo| {
+        memo.grow(text.len());
+        memo.fronts.insert(key, found);
+    });
+    found
 }
 
 /// Forgets everything: the next parse is done from nothing.

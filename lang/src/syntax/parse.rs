@@ -353,10 +353,12 @@ impl<'a, 't> Reader<'a, 't> {
         }
         let range = self.tokens.span(a, limit).range();
         let offset = range.start;
-        let pair = Grammar::parse(rule, &self.tokens.text[range])
-            .ok()?
-            .next()?;
-        let end = self.tokens.trim(offset, offset + pair.as_span().end()).hi;
+        let text = &self.tokens.text[range];
+        let matched = memo::front(rule, text, || {
+            let pair = Grammar::parse(rule, text).ok()?.next()?;
+            Some(pair.as_span().end())
+        })?;
+        let end = self.tokens.trim(offset, offset + matched).hi;
         Some(self.tokens.index_at(end as usize).clamp(a, limit))
     }
 }
