@@ -1,33 +1,30 @@
 //! `// allow(D303): reason` silences a finding about data as it does any other.
 
+use std::collections::HashMap;
+
 use rlhf_lang::diag::Diagnostic;
+use rlhf_lang::lint;
 use rlhf_lang::source::{FileId, Sources};
 
-/// Drops what a comment on its line, or on the comment lines before it, allows. Whether the comment
-/// gives a reason, the language checks.
+/// Drops what the program allows. Whether the comment gives a reason, the language checks.
 pub fn silence(found: Vec<Diagnostic>, sources: &Sources) -> Vec<Diagnostic> {
-    let mut kept = found;
-    kept.retain(|d| !allowed(d, sources));
-    kept
-}
-
-fn allowed(d: &Diagnostic, sources: &Sources) -> bool {
-    let Some(span) = d.span().filter(|s| s.file == FileId(0)) else {
-        return false;
-    };
     let Some((_, program)) = sources.iter().next() else {
-        return false;
+        return found;
     };
-    let lines: Vec<&str> = program.text.lines().collect();
-    let (line, _) = program.line_column(span.lo);
-    let own = line.saturating_sub(1);
-    let above = (0..own.min(lines.len()))
-        .rev()
-        .map(|i| lines[i].trim_start())
-        .take_while(|l| l.starts_with("//"));
-    let on = lines.get(own).copied().unwrap_or_default();
-    let word = format!("// allow({})", d.code);
-    !d.code.is_empty() && std::iter::once(on).chain(above).any(|l| l.contains(&word))
+    // Reading the comments costs a pass over the program, and many findings share a line.
+    let mut known: HashMap<(usize, String), bool> = HashMap::new();
+    let mut kept = found;
+    kept.retain(|d| {
+        let Some(span) = d.span().filter(|s| s.file == FileId(0)) else {
+            return true;
+        };
+        let (line, _) = program.line_column(span.lo);
+        let allowed = known
+            .entry((line, d.code.clone()))
+            .or_insert_with(|| lint::allowed(program, line, &d.code));
+        !*allowed
+    });
+    kept
 }
 
 #[cfg(test)]
@@ -37,19 +34,22 @@ mod tests {
 
     #[test]
     fn a_comment_on_the_line_or_above_it_silences_one_code() {
-        let text = "a // allow(D303): short\n// allow(D309): meant\n// and more\nb\nc\n";
+        let text = "a = 1 // allow(D303): short\n//allow(D309): meant\n// and more\nb = 2\nc = 3\n";
         let mut sources = Sources::default();
         let file = sources.add(Source::new("p.rlhf", text));
-        let at = |code: &str, word: char| {
-            let lo = text.rfind(word).expect("it is there");
+        let at = |code: &str, part: &str| {
+            let lo = text.find(part).expect("it is there");
             Diagnostic::warning(code, Span::new(file, lo, lo + 1), "x")
         };
-        let b = text.find("\nb\n").expect("it is there") + 1;
-        let b = |code: &str| Diagnostic::warning(code, Span::new(file, b, b + 1), "x");
-        let first = |code: &str| Diagnostic::warning(code, Span::new(file, 0, 1), "x");
-        let found = vec![first("D303"), first("D309"), b("D309"), at("D309", 'c')];
+        let found = vec![
+            at("D303", "a = 1"),
+            at("D309", "a = 1"),
+            at("D309", "b = 2"),
+            at("D309", "c = 3"),
+        ];
         let kept = silence(found, &sources);
         let left: Vec<u32> = kept.iter().filter_map(|d| Some(d.span()?.lo)).collect();
-        assert_eq!(left, [0, text.rfind('c').expect("it is there") as u32]);
+        let place = text.find("c = 3").expect("it is there") as u32;
+        assert_eq!(left, [0, place]);
     }
 }
