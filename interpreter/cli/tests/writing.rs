@@ -13,8 +13,8 @@ use serde_json::Value;
 fn safe_changes_are_made_in_the_file_and_what_is_left_is_reported() {
     let scene = Scene::new();
     let wrong = PROGRAM
-        .replace("temperature: 1", "temprature: 1")
-        .replace("== answer then", "== anwser && true then")
+        .replace("temperature: 1", "temperature= 1")
+        .replace("== answer then", "== answer && True then")
         .replace("mean(r)\n}", "mean(q)\n}");
     scene.write("wrong.rlhf", &wrong);
     let mode = std::fs::Permissions::from_mode(0o640);
