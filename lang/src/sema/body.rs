@@ -8,6 +8,7 @@ use crate::source::Span;
 use super::args::{ROWS, label};
 use super::builtin::{Builtin, builtin};
 use super::train::Gathered;
+use super::tree::{bound_names, is_bad, lose, mentions};
 use super::{Body, Def, Env, Kind, Sema, Val, nearest};
 
 impl Sema<'_> {
@@ -559,56 +560,5 @@ impl Sema<'_> {
             open.extend(expr.args.iter().copied().filter(|a| seen.insert(*a)));
         }
         false
-    }
-}
-
-pub(crate) fn bound_names(body: &[Stmt]) -> Vec<(String, Span)> {
-    body.iter()
-        .filter_map(|s| match &s.kind {
-            StmtKind::Bind { name, .. } => Some((name.text.clone(), name.span)),
-            _ => None,
-        })
-        .collect()
-}
-
-/// After a failed call, the axes that it would have introduced are names without a value.
-fn lose(axes: &[AxisBinder], env: &mut Env) -> Option<Val> {
-    // Without a bracket, what axes it would have introduced is not known.
-    env.lost_axes |= axes.is_empty();
-    for a in axes {
-        if env.find(&a.name.text).is_none() {
-            env.push(&a.name, Val::Poison, Kind::Axis);
-        }
-    }
-    None
-}
-
-/// Whether an expression did not parse.
-fn is_bad(e: &Expr) -> bool {
-    match &e.kind {
-        ExprKind::Bad => true,
-        ExprKind::Paren(x) => is_bad(x),
-        ExprKind::Call { args, .. } => args.iter().any(|a| is_bad(&a.value)),
-        _ => false,
-    }
-}
-
-/// Whether an expression reads a name.
-fn mentions(e: &Expr, name: &str) -> bool {
-    let any = |args: &[ast::Arg]| args.iter().any(|a| mentions(&a.value, name));
-    match &e.kind {
-        ExprKind::Name(n) => n == name,
-        ExprKind::Call { args, .. } | ExprKind::Record(args) => any(args),
-        ExprKind::Member { base, .. } => mentions(base, name),
-        ExprKind::Unary { operand, .. } => mentions(operand, name),
-        ExprKind::Binary { left, right, .. } => mentions(left, name) || mentions(right, name),
-        ExprKind::If {
-            cond,
-            then,
-            otherwise,
-        } => mentions(cond, name) || mentions(then, name) || mentions(otherwise, name),
-        ExprKind::List(entries) => entries.iter().any(|x| mentions(x, name)),
-        ExprKind::Paren(x) => mentions(x, name),
-        _ => false,
     }
 }

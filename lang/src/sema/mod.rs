@@ -33,6 +33,7 @@ mod source;
 mod state;
 mod text;
 mod train;
+mod tree;
 mod verb;
 
 use std::collections::{BTreeSet, HashMap};

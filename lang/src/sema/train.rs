@@ -6,7 +6,7 @@ use crate::graph::{ExprRef, Metric, ModelId, ModelKind, Node, NodeKind, Scope, T
 use crate::source::Span;
 
 use super::args::{ROWS, label};
-use super::body::bound_names;
+use super::tree::bound_names;
 use super::{Env, Live, Sema, Val};
 
 /// What a `train` block has gathered.

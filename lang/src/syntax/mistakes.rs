@@ -27,23 +27,6 @@ pub(crate) fn find(tokens: &Tokens, failure: &Failure) -> Option<Diagnostic> {
         .or_else(|| shape(tokens, failure))
 }
 
-/// `'yes'`, with the change where the closing quote stands on the line.
-fn single_quotes(tokens: &Tokens, here: Span) -> Diagnostic {
-    let d = error(here, "a text stands between double quotes, `\"`");
-    let rest = &tokens.text[here.hi as usize..];
-    let line = rest.lines().next().unwrap_or_default();
-    let inside = line.split('\'').next().unwrap_or_default();
-    if inside.len() == line.len() || inside.contains(['"', '\\']) {
-        return d;
-    }
-    let close = here.hi as usize + inside.len();
-    let quote = |lo: usize| (Span::new(here.file, lo, lo + 1), "\"".to_string());
-    d.fix(
-        "write double quotes",
-        vec![quote(here.lo as usize), quote(close)],
-    )
-}
-
 /// `a // 2]`: what was to divide begins a comment, and the bracket is in it.
 pub(crate) fn swallowed(tokens: &Tokens, a: usize, b: usize) -> Option<Diagnostic> {
     let piece = tokens.span(a, b);
@@ -98,7 +81,7 @@ fn lexical(tokens: &Tokens, failure: &Failure) -> Option<Diagnostic> {
                 "||" => error(here, "`||` is written `or`").fix("write `or`", replace("or")),
                 "**" => error(here, "`**` is written `^`").fix("write `^`", replace("^")),
                 "!" => error(here, "`!` is written `not`").fix("write `not`", replace("not ")),
-                "'" => single_quotes(tokens, here),
+                "'" => python::single_quotes(tokens, here),
                 "&" => error(here, "`&` is written `and`").help("as in `a > 0 and b > 0`"),
                 "+=" | "-=" | "*=" | "/=" => error(here, format!("`{text}` does not exist: a binding is never changed"))
                     .help("bind a new name, or carry a `state` to the next iteration with `next`"),

@@ -166,3 +166,20 @@ pub(crate) fn import(tokens: &Tokens, a: usize) -> Option<Diagnostic> {
         ),
     )
 }
+
+/// `'yes'`, with the change where the closing quote stands on the line.
+pub(super) fn single_quotes(tokens: &Tokens, here: Span) -> Diagnostic {
+    let d = error(here, "a text stands between double quotes, `\"`");
+    let rest = &tokens.text[here.hi as usize..];
+    let line = rest.lines().next().unwrap_or_default();
+    let inside = line.split('\'').next().unwrap_or_default();
+    if inside.len() == line.len() || inside.contains(['"', '\\']) {
+        return d;
+    }
+    let close = here.hi as usize + inside.len();
+    let quote = |lo: usize| (Span::new(here.file, lo, lo + 1), "\"".to_string());
+    d.fix(
+        "write double quotes",
+        vec![quote(here.lo as usize), quote(close)],
+    )
+}
