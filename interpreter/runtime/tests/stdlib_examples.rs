@@ -65,7 +65,11 @@ fn value(example: &Example) -> Json {
 #[test]
 fn every_example_of_the_standard_library_is_worth_what_it_says() {
     let mut count = 0;
-    for module in rlhf_stdlib::modules().iter().copied().chain(["std.prelude"]) {
+    for module in rlhf_stdlib::modules()
+        .iter()
+        .copied()
+        .chain(["std.prelude"])
+    {
         let text = rlhf_stdlib::module(module).unwrap();
         for (function, example) in examples(module, text) {
             let example = example.unwrap_or_else(|| panic!("{module}.{function} has no example"));
