@@ -294,7 +294,8 @@ fn a_reward_function_that_is_not_there_gets_the_nearest_name() {
 
 #[test]
 fn a_reward_script_that_cannot_be_imported_shows_why() {
-    let scene = with_reward("", "import no_such_module_at_all\n");
+    let script = "import no_such_module_at_all\n\ndef score(response):\n    return 1\n";
+    let scene = with_reward("", script);
     fails(
         &scene,
         &[],
