@@ -4,7 +4,7 @@
 //! so the names in its body have the types of its first call.
 
 use crate::graph::{
-    Axis, AxisId, Data, DataId, Elem, Model, ModelId, Reward, RewardId, Rollout, RolloutId, Type,
+    Axis, AxisId, Data, DataId, Model, ModelId, Reward, RewardId, Rollout, RolloutId, Type,
 };
 use crate::source::Span;
 
@@ -66,36 +66,8 @@ pub enum What {
 }
 
 impl Facts {
-    /// The innermost occurrence that covers a byte of a file.
-    pub fn at(&self, at: Span) -> Option<&Occurrence> {
-        let covers = |s: &Span| s.file == at.file && s.lo <= at.lo && at.lo <= s.hi;
-        self.names
-            .iter()
-            .filter(|o| covers(&o.span))
-            .min_by_key(|o| o.span.hi - o.span.lo)
-    }
-
     /// A type as the language writes it: `float[B, G, T]`.
     pub fn show_type(&self, ty: &Type) -> String {
         crate::graph::show_type(&self.axes, ty)
-    }
-
-    /// The type of elements and axes of a value, if the expression at exactly this place has one.
-    pub fn value(&self, span: Span) -> Option<&Type> {
-        self.values
-            .iter()
-            .rev()
-            .find(|(s, _)| *s == span)
-            .map(|(_, ty)| ty)
-    }
-}
-
-impl What {
-    /// The element type of a value.
-    pub fn elem(&self) -> Option<Elem> {
-        match self {
-            What::Value(ty) => Some(ty.elem),
-            _ => None,
-        }
     }
 }

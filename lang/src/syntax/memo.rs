@@ -7,11 +7,11 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use super::ast::{ExprId, ItemKind, StmtKind};
+use super::ast::{ItemKind, StmtKind};
 use super::explain::Piece;
 use super::grammar::Rule;
 use super::shift::{Move, Shift};
-use crate::source::{FileId, Span};
+use crate::source::FileId;
 
 /// Bytes of piece texts that are kept.
 const LIMIT: usize = 1 << 20;
@@ -151,15 +151,3 @@ impl PartialEq for dyn Key + '_ {
 }
 
 impl Eq for dyn Key + '_ {}
-
-/// Moves a span and a number.
-pub(crate) fn moved(span: &mut Span, to: Move) {
-    span.file = to.file;
-    span.lo = (i64::from(span.lo) + to.bytes) as u32;
-    span.hi = (i64::from(span.hi) + to.bytes) as u32;
-}
-
-/// Moves a number of an expression.
-pub(crate) fn renumbered(id: &mut ExprId, to: Move) {
-    id.0 = (i64::from(id.0) + to.ids) as u32;
-}

@@ -18,7 +18,9 @@ pub(crate) trait Shift {
 
 impl Shift for Span {
     fn shift(&mut self, to: Move) {
-        super::memo::moved(self, to);
+        self.file = to.file;
+        self.lo = (i64::from(self.lo) + to.bytes) as u32;
+        self.hi = (i64::from(self.hi) + to.bytes) as u32;
     }
 }
 
@@ -85,7 +87,7 @@ fields! {
 
 impl Shift for Expr {
     fn shift(&mut self, to: Move) {
-        super::memo::renumbered(&mut self.id, to);
+        self.id.0 = (i64::from(self.id.0) + to.ids) as u32;
         self.span.shift(to);
         self.kind.shift(to);
     }
