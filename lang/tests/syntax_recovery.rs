@@ -267,3 +267,13 @@ fn python_comments_are_read_and_reported_once() {
         "# one\nparam a: int = 1 # two\nstep over d {\n  # three\n  x = 1\n}\n"
     ));
 }
+
+#[test]
+fn a_python_comment_within_brackets_may_hold_any_character() {
+    for comment in ["#ä", "#é)", "#\u{1f600} 2]", "# (ä", "#"] {
+        let text =
+            format!("step over d {{\n  x = mean(r {comment}\n  , B)\n  y = [1 {comment}\n}}\n");
+        let (_, diagnostics) = parse(FileId(0), &text);
+        assert!(!diagnostics.is_empty(), "{text}");
+    }
+}

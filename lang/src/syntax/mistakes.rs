@@ -39,14 +39,13 @@ pub(crate) fn swallowed(tokens: &Tokens, a: usize, b: usize) -> Option<Diagnosti
         if next > b || comment.span.lo > piece.hi + 1 {
             break;
         }
-        let slashes = Span::new(
-            comment.span.file,
-            comment.span.lo as usize,
-            comment.span.lo as usize + 2,
-        );
+        // `#` begins a comment too, with a message of its own.
+        let text = &tokens.text[comment.span.range()];
         let open = innermost(tokens, a, next.min(b)).map(|open| partner(tokens.at(open)));
         let closes = open.is_some_and(|close| comment.text.contains(close));
-        if !alone && closes && tokens.text[slashes.range()] == *"//" {
+        if !alone && closes && text.starts_with("//") {
+            let lo = comment.span.lo as usize;
+            let slashes = Span::new(comment.span.file, lo, lo + 2);
             return Some(
                 error(
                     slashes,
