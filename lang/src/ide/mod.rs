@@ -43,8 +43,9 @@ pub struct Document {
     /// Indices into the facts, by the text they are of.
     meanings: HashMap<Span, usize>,
     values: HashMap<Span, usize>,
-    /// The standard library's modules, whole; compiling reads only what is called.
-    standard: OnceCell<Vec<ast::File>>,
+    /// The standard library's modules, whole, each once it is asked about; compiling reads only
+    /// what is called.
+    standard: Vec<(FileId, OnceCell<ast::File>)>,
 }
 
 impl Document {
@@ -64,12 +65,15 @@ impl Document {
         for (i, (span, _)) in compiled.facts.values.iter().enumerate() {
             values.entry(*span).or_insert(i);
         }
+        let sources = compiled.sources.iter();
+        let standard = sources.filter(|(_, s)| rlhf_stdlib::module(&s.name).is_some());
+        let standard = standard.map(|(id, _)| (id, OnceCell::new())).collect();
         Document {
             compiled,
             names,
             meanings,
             values,
-            standard: OnceCell::new(),
+            standard,
         }
     }
 
@@ -105,15 +109,11 @@ impl Document {
         if file == self.compiled.file.id {
             return Some(&self.compiled.file);
         }
-        let standard = self.standard.get_or_init(|| {
-            let sources = self.compiled.sources.iter();
-            let modules = sources.filter(|(_, s)| rlhf_stdlib::module(&s.name).is_some());
-            modules
-                .map(|(id, s)| crate::syntax::parse(id, &s.text).0)
-                .collect()
-        });
-        let mut all = standard.iter().chain(&self.compiled.libraries);
-        all.find(|f| f.id == file)
+        if let Some((id, module)) = self.standard.iter().find(|(id, _)| *id == file) {
+            let text = &self.compiled.sources.get(*id).text;
+            return Some(module.get_or_init(|| crate::syntax::parse(*id, text).0));
+        }
+        self.compiled.libraries.iter().find(|f| f.id == file)
     }
 
     /// The function whose name stands at a place of any file.
