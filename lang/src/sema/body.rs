@@ -263,17 +263,25 @@ impl Sema<'_> {
     /// A state is not bound again; its next value is another statement.
     fn state_bound(&mut self, name: &Name, first: Span) -> bool {
         let n = &name.text;
-        self.report(
-            Diagnostic::error(
-                "E011",
-                name.span,
-                format!("`{n}` is a state; `{n} = …` binds a new name"),
-            )
-            .label(first, "declared here")
-            .help(format!(
-                "`next {n} = …` gives it its value for the next iteration"
-            ))
-            .fix(
+        let before = Span {
+            lo: 0,
+            hi: name.span.lo,
+            ..name.span
+        };
+        let found = Diagnostic::error(
+            "E011",
+            name.span,
+            format!("`{n}` is a state; `{n} = …` binds a new name"),
+        )
+        .label(first, "declared here")
+        .help(format!(
+            "`next {n} = …` gives it its value for the next iteration"
+        ));
+        // After something else on its line it is no statement of its own.
+        let line = self.sources.get(name.span.file).slice(before);
+        let alone = line.trim_end_matches([' ', '\t']).ends_with(['\n', '{']);
+        self.report(match alone {
+            true => found.fix(
                 "write `next`",
                 vec![(
                     Span {
@@ -283,7 +291,8 @@ impl Sema<'_> {
                     "next ".into(),
                 )],
             ),
-        );
+            false => found,
+        });
         false
     }
 
