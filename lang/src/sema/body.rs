@@ -2,7 +2,9 @@
 
 use crate::ast::{self, AxisBinder, Expr, ExprKind, Name, Stmt, StmtKind};
 use crate::diag::Diagnostic;
-use crate::graph::{AxisSize, DataId, Eval, ExprRef, Metric, Node, NodeKind, Op, Schedule, Scope};
+use crate::graph::{
+    AxisSize, DataId, Eval, ExprRef, Metric, Node, NodeKind, Op, RowOrder, Schedule, Scope,
+};
 use crate::source::Span;
 
 use super::args::{ROWS, label};
@@ -91,11 +93,16 @@ impl Sema<'_> {
             text: "step".into(),
             span: at,
         };
-        let slots = [label("iterations"), label("epochs")];
+        let slots = [label("iterations"), label("epochs"), label("shuffle")];
         let Some(found) = self.arguments("E016", &callee, options, &slots) else {
             return;
         };
-        let schedule = match found[..] {
+        if let Some(e) = found[2]
+            && self.truth_of(e, &mut Env::of(0), "shuffle") == Some(false)
+        {
+            self.graph.order = RowOrder::Data;
+        }
+        let schedule = match found[..2] {
             [Some(n), None] => self
                 .whole(n, &mut Env::of(0), "iterations", (1, ROWS))
                 .map(Schedule::Iterations),
