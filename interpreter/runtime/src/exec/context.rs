@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rlhf_kernels::parallel;
 use rlhf_lang::diag::Level;
-use rlhf_lang::graph::{self, Dtype, ExprRef, Graph, ModelKind, NodeKind, Op};
+use rlhf_lang::graph::{self, Dtype, ExprRef, Graph, Init, ModelKind, NodeKind, Op};
 use rlhf_plan::launch::{Event, Job};
 use rlhf_text::Tokens;
 use rlhf_text::reward::{self, Pool, Python};
@@ -18,7 +18,7 @@ use super::pass::Pass;
 use super::record::Record;
 use super::schedule::{iterations, step_load};
 use crate::fault::{Fault, Result};
-use crate::model::{self, AdamW, Config, Model};
+use crate::model::{self, AdamW, Config, Draws, HeadKind, Model};
 
 /// The state of a run.
 pub struct Context<'a> {
@@ -177,25 +177,9 @@ impl<'a> Context<'a> {
     }
 
     fn load_models(&mut self) -> Result<()> {
-        for (index, declared) in self.job.graph.models.iter().enumerate() {
-            let model = match &declared.kind {
-                ModelKind::Causal { checkpoint, span }
-                | ModelKind::Scalar {
-                    checkpoint, span, ..
-                } => {
-                    (self.emit)(Event::Note {
-                        text: format!("loading {} from {checkpoint}", declared.name),
-                    });
-                    let dtype = match declared.dtype.unwrap_or(self.job.dtype) {
-                        Dtype::F32 => model::Dtype::F32,
-                        Dtype::Bf16 => model::Dtype::Bf16,
-                    };
-                    Model::load(Path::new(&self.job.checkpoints[index]), dtype)
-                        .map_err(|f| f.at(*span))?
-                }
-                // Models are declared in order, so the origin is loaded.
-                ModelKind::Frozen(origin) => self.models[origin.0 as usize].snapshot(),
-            };
+        let graph = &self.job.graph;
+        for (index, declared) in graph.models.iter().enumerate() {
+            let model = self.model(index, declared)?;
             let trained = is_trained(&self.job.graph, index);
             self.optimizers
                 .push(declared.optim.as_ref().filter(|_| trained).map(|optim| {
@@ -209,6 +193,47 @@ impl<'a> Context<'a> {
             self.models.push(model);
         }
         Ok(())
+    }
+
+    fn model(&mut self, index: usize, declared: &graph::Model) -> Result<Model> {
+        let dtype = |default: model::Dtype| match declared.dtype {
+            Some(Dtype::F32) => model::Dtype::F32,
+            Some(Dtype::Bf16) => model::Dtype::Bf16,
+            None => default,
+        };
+        let (checkpoint, head, span) = match &declared.kind {
+            ModelKind::Causal { checkpoint, span } => (checkpoint, HeadKind::Language, *span),
+            ModelKind::Scalar {
+                checkpoint, span, ..
+            } => (checkpoint, HeadKind::Scalar, *span),
+            // Models are declared in order, so the origin is loaded.
+            ModelKind::Frozen(origin) => {
+                let origin = &self.models[origin.0 as usize];
+                return Ok(origin.snapshot_in(dtype(origin.dtype())));
+            }
+        };
+        let draws = Draws {
+            seed: self.job.seed,
+            model: &declared.name,
+        };
+        let dir = Path::new(&self.job.checkpoints[index]);
+        let dtype = dtype(match self.job.dtype {
+            Dtype::F32 => model::Dtype::F32,
+            Dtype::Bf16 => model::Dtype::Bf16,
+        });
+        let from = match declared.init {
+            Init::Checkpoint => "loading",
+            Init::Random => "drawing",
+        };
+        (self.emit)(Event::Note {
+            text: format!("{from} {} from {checkpoint}", declared.name),
+        });
+        let model = match (declared.init, head) {
+            (Init::Random, head) => Model::draw(dir, head, dtype, &draws),
+            (Init::Checkpoint, HeadKind::Language) => Model::load(dir, dtype),
+            (Init::Checkpoint, HeadKind::Scalar) => Model::load_scalar(dir, dtype, &draws),
+        };
+        model.map_err(|f| f.at(span))
     }
 
     /// Tokenises the prompts that depend on data alone, and refuses those that leave no room for the

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use rlhf_plan::launch::Report;
 use serde::Serialize;
 
+use super::checkpoint;
 use crate::fault::{Fault, Result};
-use crate::model::{Dtype, Model};
+use crate::model::Model;
 
 /// Samples of one iteration that are kept; the rest of a large batch is not written.
 pub const SAMPLES: usize = 64;
@@ -84,7 +85,7 @@ impl Record {
     pub fn checkpoint(&self, name: &str, model: &Model, source: &Path) -> Result<PathBuf> {
         let place = self.out.join(name);
         let fresh = self.out.join(format!("{name}.new"));
-        let written = write_checkpoint(&fresh, model, source);
+        let written = checkpoint::write(&fresh, model, source);
         if let Err(fault) = written {
             // The unfinished directory would only take the space that is missing.
             let _ = fs::remove_dir_all(&fresh);
@@ -139,69 +140,6 @@ fn exchange(a: &Path, b: &Path) -> std::io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn exchange(_: &Path, _: &Path) -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())
-}
-
-/// Files of a checkpoint that training does not change.
-const COPIED: [&str; 10] = [
-    "generation_config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "chat_template.jinja",
-    "chat_template.json",
-    "added_tokens.json",
-    "vocab.json",
-    "merges.txt",
-    "tokenizer.model",
-];
-
-fn write_checkpoint(dir: &Path, model: &Model, source: &Path) -> Result<()> {
-    if dir.exists() {
-        fs::remove_dir_all(dir)?;
-    }
-    fs::create_dir_all(dir)?;
-    model.save(dir)?;
-    for name in COPIED {
-        let from = source.join(name);
-        if from.exists() {
-            let to = dir.join(name);
-            fs::copy(&from, &to)?;
-            File::open(&to)?.sync_all()?;
-        }
-    }
-    write_config(dir, model, source)?;
-    File::open(dir)?.sync_all()?;
-    Ok(())
-}
-
-/// The source's configuration, with the type in which the weights are stored now.
-fn write_config(dir: &Path, model: &Model, source: &Path) -> Result<()> {
-    let from = source.join("config.json");
-    let text = fs::read_to_string(&from)?;
-    let not_json =
-        |e: serde_json::Error| Fault::new(format!("`{}` is not JSON: {e}", from.display()));
-    let mut config: serde_json::Value = serde_json::from_str(&text).map_err(not_json)?;
-    let dtype = match model.dtype() {
-        Dtype::F32 => "float32",
-        Dtype::Bf16 => "bfloat16",
-    };
-    if let Some(entries) = config.as_object_mut() {
-        // transformers 5 writes `dtype`, earlier ones `torch_dtype`.
-        let key = if entries.contains_key("torch_dtype") {
-            "torch_dtype"
-        } else {
-            "dtype"
-        };
-        entries.insert(key.into(), dtype.into());
-    }
-    let mut file = File::create(dir.join("config.json"))?;
-    file.write_all(
-        serde_json::to_string_pretty(&config)
-            .map_err(not_json)?
-            .as_bytes(),
-    )?;
-    file.sync_all()?;
-    Ok(())
 }
 
 fn append(file: &mut File, path: &Path, line: &impl Serialize) -> Result<()> {
