@@ -24,18 +24,18 @@ const COPIED: [&str; 10] = [
     "tokenizer.model",
 ];
 
-/// Writes a directory that transformers loads; `source` is the checkpoint that the model started from.
-/// What was in `dir` goes.
+/// Writes what transformers loads into an empty directory; `source` is the checkpoint that the model
+/// started from.
 pub fn write(dir: &Path, model: &Model, source: &Path) -> Result<()> {
-    if dir.exists() {
-        fs::remove_dir_all(dir)?;
-    }
-    fs::create_dir_all(dir)?;
     model.save(dir)?;
     copy_text(dir, source)?;
-    write_config(dir, model, source)?;
-    File::open(dir)?.sync_all()?;
-    Ok(())
+    write_config(dir, model, source)
+}
+
+/// Writes a model's adapters as PEFT loads them, into an empty directory; `base` names their checkpoint.
+pub fn write_adapter(dir: &Path, model: &Model, base: &str, source: &Path) -> Result<()> {
+    model.save_adapters(dir, base)?;
+    copy_text(dir, source)
 }
 
 /// The tokenizer and what else concerns text.

@@ -10,10 +10,12 @@ use rlhf_lang::diag::Level;
 use rlhf_lang::graph::{self, Dtype, ExprRef, Graph, Init, ModelKind, NodeKind, Op};
 use rlhf_plan::launch::{Event, Job};
 use rlhf_text::Tokens;
+use rlhf_text::files;
 use rlhf_text::reward::{self, Pool, Python};
 use rlhf_text::rows::{self, Table};
 
 use super::Emit;
+use super::checkpoint;
 use super::pass::Pass;
 use super::record::Record;
 use super::schedule::{iterations, step_load};
@@ -143,7 +145,7 @@ impl<'a> Context<'a> {
         (self.emit)(Event::Diagnostic(diagnostic));
     }
 
-    /// Saves every trained model as `<run>/<model>`.
+    /// Saves every trained model as `<run>/<model>`, and its adapters as `<run>/<model>-adapter`.
     pub fn save(&mut self, iteration: usize) -> Result<()> {
         for (index, model) in self.job.graph.models.iter().enumerate() {
             if self.optimizers[index].is_some() {
@@ -156,14 +158,25 @@ impl<'a> Context<'a> {
                         ),
                     ));
                 }
+                let weights = &self.models[index];
                 let source = Path::new(&self.job.checkpoints[index]);
-                let path = self
-                    .record
-                    .checkpoint(&model.name, &self.models[index], source)?;
+                let write = |dir: &Path| checkpoint::write(dir, weights, source);
+                let path = self.record.checkpoint(&model.name, write)?;
                 (self.emit)(Event::Saved {
                     iteration,
                     path: path.display().to_string(),
                 });
+                if let (true, Some(checkpoint)) = (weights.is_adapted(), model.kind.checkpoint()) {
+                    // A hub id means the same everywhere; a path does only when it is absolute.
+                    let local = files::find(Path::new(&self.job.base), checkpoint);
+                    let base = match local.is_some() || checkpoint.starts_with('~') {
+                        true => &*std::path::absolute(source)?.display().to_string(),
+                        false => checkpoint,
+                    };
+                    let write = |dir: &Path| checkpoint::write_adapter(dir, weights, base, source);
+                    self.record
+                        .checkpoint(&format!("{}-adapter", model.name), write)?;
+                }
             }
         }
         Ok(())
@@ -209,7 +222,11 @@ impl<'a> Context<'a> {
             // Models are declared in order, so the origin is loaded.
             ModelKind::Frozen(origin) => {
                 let origin = &self.models[origin.0 as usize];
-                return Ok(origin.snapshot_in(dtype(origin.dtype())));
+                let dtype = dtype(origin.dtype());
+                return Ok(match is_blended(&self.job.graph, index) {
+                    true => origin.snapshot_in(dtype),
+                    false => origin.anchor(dtype),
+                });
             }
         };
         let draws = Draws {
@@ -233,7 +250,13 @@ impl<'a> Context<'a> {
             (Init::Checkpoint, HeadKind::Language) => Model::load(dir, dtype),
             (Init::Checkpoint, HeadKind::Scalar) => Model::load_scalar(dir, dtype, &draws),
         };
-        model.map_err(|f| f.at(span))
+        let mut model = model.map_err(|f| f.at(span))?;
+        if let Some(lora) = &declared.lora
+            && is_trained(&self.job.graph, index)
+        {
+            model.adapt(lora, &draws).map_err(|f| f.at(declared.span))?;
+        }
+        Ok(model)
     }
 
     /// Tokenises the prompts that depend on data alone, and refuses those that leave no room for the
@@ -319,6 +342,14 @@ const CHECKED_ROWS: usize = 4096;
 fn is_trained(graph: &Graph, model: usize) -> bool {
     graph.dag.order().any(|id| match &graph.dag.node(id).kind {
         NodeKind::Train(train) => train.model.0 as usize == model,
+        _ => false,
+    })
+}
+
+/// Whether `next` moves the model's weights.
+fn is_blended(graph: &Graph, index: usize) -> bool {
+    graph.dag.order().any(|id| match &graph.dag.node(id).kind {
+        NodeKind::Blend { model, .. } => model.0 as usize == index,
         _ => false,
     })
 }

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use rlhf_plan::launch::Report;
 use serde::Serialize;
 
-use super::checkpoint;
 use crate::fault::{Fault, Result};
-use crate::model::Model;
 
 /// Samples of one iteration that are kept; the rest of a large batch is not written.
 pub const SAMPLES: usize = 64;
@@ -80,12 +78,19 @@ impl Record {
         append(&mut self.samples, &self.out.join("samples.jsonl"), sample)
     }
 
-    /// Saves a model as `<out>/<name>`, a directory that transformers loads. It is written beside its
+    /// Makes a directory `<out>/<name>` of what `write` puts into an empty one. It is written beside its
     /// place and renamed, so an earlier checkpoint survives whatever fails.
-    pub fn checkpoint(&self, name: &str, model: &Model, source: &Path) -> Result<PathBuf> {
+    pub fn checkpoint(
+        &self,
+        name: &str,
+        write: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<PathBuf> {
         let place = self.out.join(name);
         let fresh = self.out.join(format!("{name}.new"));
-        let written = checkpoint::write(&fresh, model, source);
+        let written = empty(&fresh).and_then(|()| {
+            write(&fresh)?;
+            Ok(File::open(&fresh)?.sync_all()?)
+        });
         if let Err(fault) = written {
             // The unfinished directory would only take the space that is missing.
             let _ = fs::remove_dir_all(&fresh);
@@ -140,6 +145,13 @@ fn exchange(a: &Path, b: &Path) -> std::io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn exchange(_: &Path, _: &Path) -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())
+}
+
+fn empty(dir: &Path) -> Result<()> {
+    if dir.exists() {
+        fs::remove_dir_all(dir)?;
+    }
+    Ok(fs::create_dir_all(dir)?)
 }
 
 fn append(file: &mut File, path: &Path, line: &impl Serialize) -> Result<()> {

@@ -4,6 +4,7 @@
 //! [`Config`]; the families that differ only in names and biases are a table in [`family`].
 
 mod adamw;
+mod adapters;
 pub mod architecture;
 mod attention;
 mod body;
@@ -32,6 +33,8 @@ pub use live::LivePass;
 pub use random::Draws;
 pub use scalar::{ScalarPass, States, Values};
 pub use weights::{Layer, Layout, Weights, parameter_count};
+
+use adapters::Adapters;
 
 use crate::fault::{Fault, Result};
 
@@ -72,6 +75,7 @@ pub struct Model {
     layout: Layout,
     flat: Tensor,
     gradient: Option<Tensor>,
+    adapters: Option<Adapters>,
     dtype: Dtype,
 }
 
@@ -132,11 +136,24 @@ impl Model {
             layout,
             flat,
             gradient: None,
+            adapters: None,
             dtype,
         }
     }
 
-    /// A copy of the parameters as they are now, in a type of its own: the frozen anchor.
+    /// The parameters as they were loaded, frozen, for a model that nothing trains: those of an adapted
+    /// model are shared, in another case they are copied.
+    pub fn anchor(&self, dtype: Dtype) -> Model {
+        match &self.adapters {
+            Some(adapters) if dtype == self.dtype => {
+                let flat = adapters.base().shallow_clone();
+                Model::over(self.config.clone(), Layout::new(&self.config), flat, dtype)
+            }
+            _ => self.snapshot_in(dtype),
+        }
+    }
+
+    /// A copy of the parameters as they are now, in a type of its own.
     pub fn snapshot_in(&self, dtype: Dtype) -> Model {
         // `to_kind` copies nothing where the type is the same.
         let flat = match dtype == self.dtype {
@@ -169,6 +186,33 @@ impl Model {
             .gradient
             .get_or_insert_with(|| Tensor::zeros([len], (Kind::Float, self.flat.device())));
         self.layout.weights.views(gradient)
+    }
+
+    /// What an optimizer changes: all parameters, or the f32 numbers of the adapters.
+    fn trained(&self) -> &Tensor {
+        match &self.adapters {
+            Some(adapters) => adapters.numbers(),
+            None => &self.flat,
+        }
+    }
+
+    /// The gradient of [`Model::trained`], where there is one.
+    fn trained_gradient(&self) -> Option<Tensor> {
+        let gradient = self.gradient.as_ref()?;
+        Some(match &self.adapters {
+            Some(adapters) => adapters.gradient(gradient),
+            None => gradient.shallow_clone(),
+        })
+    }
+
+    /// Follows a change of [`Model::trained`], and begins a new gradient.
+    fn follow(&mut self) {
+        if let Some(adapters) = &self.adapters {
+            adapters.merge(&self.flat);
+        }
+        if let Some(gradient) = &mut self.gradient {
+            let _ = gradient.zero_();
+        }
     }
 
     /// Whether every parameter is a finite number.
