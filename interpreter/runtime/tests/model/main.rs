@@ -1,6 +1,7 @@
 //! Models against transformers' numbers, packing against plain sequences, and broken checkpoints.
 
 mod checkpoint;
+mod lora;
 mod packing;
 mod parity;
 mod scalar;
