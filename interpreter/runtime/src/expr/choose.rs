@@ -20,9 +20,7 @@ use crate::value::{
 /// Which elements along an axis.
 struct Choice {
     axis: AxisId,
-    /// The axis of what is chosen; none where one element is.
-    into: Option<AxisId>,
-    /// Positions along `axis`, over `into` and any other axes.
+    /// Positions along `axis`, over the axis of what is chosen, where it has one, and any others.
     at: Value,
 }
 
@@ -40,8 +38,7 @@ impl Evaluation<'_> {
             Op::Restrict(part) => {
                 let of = self.graph.axis(part).of.unwrap_or(part);
                 if self.shapes.part(part).is_none() {
-                    self.shapes
-                        .set_part(part, of, kept(self.graph, part, &by)?);
+                    self.shapes.set_part(part, of, kept(self.graph, part, &by)?);
                 }
                 rows_left(part, &self.shapes)?
             }
@@ -91,13 +88,12 @@ pub(super) fn kept(graph: &Graph, part: AxisId, condition: &Value) -> Result<Vec
 }
 
 fn rows_left(part: AxisId, shapes: &Shapes) -> Result<Choice> {
-    let found = shapes.part(part).ok_or_else(|| {
-        Fault::new(format!("the rows of axis {} are not known yet", part.0))
-    })?;
+    let found = shapes
+        .part(part)
+        .ok_or_else(|| Fault::new(format!("the rows of axis {} are not known yet", part.0)))?;
     let kept: Vec<f64> = found.kept.iter().map(|r| *r as f64).collect();
     Ok(Choice {
         axis: found.of,
-        into: Some(part),
         at: Value::num(vec![part], &Tensor::f_from_slice(&kept)?),
     })
 }
@@ -112,11 +108,7 @@ fn picked(graph: &Graph, axis: AxisId, at: Value, shapes: &Shapes) -> Result<Cho
             )));
         }
     }
-    Ok(Choice {
-        axis,
-        into: None,
-        at,
-    })
+    Ok(Choice { axis, at })
 }
 
 /// Largest first, earlier first among equals; none comes last.
@@ -130,7 +122,9 @@ fn best(
     let (length, count) = (shapes.length(axis)?, shapes.length(into)?);
     if count > length {
         let name = &graph.axis(axis).name;
-        return Err(Fault::new(format!("the {count} best of {length} along `{name}`")));
+        return Err(Fault::new(format!(
+            "the {count} best of {length} along `{name}`"
+        )));
     }
     let mut order = axes.clone();
     order.push(axis);
@@ -148,7 +142,6 @@ fn best(
     axes.push(into);
     Ok(Choice {
         axis,
-        into: Some(into),
         at: Value::from_f64(axes, &at, shapes)?,
     })
 }
@@ -213,7 +206,10 @@ fn positions(from: &[AxisId], choice: &Choice, axes: &[AxisId], shapes: &Shapes)
                 let at = match &choice.at.data {
                     Data::Num(t) => t.f_to_kind(Kind::Int64)?,
                     other => {
-                        return Err(Fault::new(format!("an index is a number, not {}", other.kind())));
+                        return Err(Fault::new(format!(
+                            "an index is a number, not {}",
+                            other.kind()
+                        )));
                     }
                 };
                 align_tensor(&at, &choice.at.axes, axes, shapes)?

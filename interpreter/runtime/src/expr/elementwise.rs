@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rlhf_lang::graph::{AxisId, Binary, Op, Unary};
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
 use crate::fault::{Fault, Result};
 use crate::value::{Data, Shapes, Value, align, align_tensor, storage, to_bools};

@@ -112,12 +112,8 @@ fn evaluated(graph: &Graph, roots: &[ExprRef], env: &Env) -> Result<(Vec<Value>,
         .iter()
         .map(|root| {
             let expr = graph.expr(*root);
-            align(
-                evaluation.value(*root),
-                &expr.ty.axes,
-                &evaluation.shapes,
-            )
-            .map_err(|f| f.at(expr.span))
+            align(evaluation.value(*root), &expr.ty.axes, &evaluation.shapes)
+                .map_err(|f| f.at(expr.span))
         })
         .collect::<Result<Vec<_>>>()?;
     Ok((values, evaluation.shapes))
