@@ -36,7 +36,7 @@ pub fn run(request: &EvalRequest) -> Result<Json> {
         None => None,
         Some(id) => Some((id, leaf(&mut env, id, graph)?)),
     };
-    let value = expr::eval(graph, request.root, &env)?;
+    let value = expr::eval_kept(graph, request.root, &mut env)?;
     let ty = &graph.expr(request.root).ty;
     let mut answer = json!({ "value": write(&value, ty.elem, &env.shapes)? });
     if let Some((id, leaf)) = leaf {
