@@ -38,8 +38,36 @@ const PATHS: &[&str] = &[
     "std.value",
 ];
 
-/// Programs by name.
-const ALGORITHMS: &[(&str, &str)] = &[("grpo", include_str!("../../algorithms/grpo.rlhf"))];
+/// Programs by name: the tutorial's three first.
+const ALGORITHMS: &[(&str, &str)] = &[
+    ("sft", include_str!("../../algorithms/sft.rlhf")),
+    ("reward", include_str!("../../algorithms/reward.rlhf")),
+    ("ppo", include_str!("../../algorithms/ppo.rlhf")),
+    ("ppo_ema", include_str!("../../algorithms/ppo_ema.rlhf")),
+    ("dpo", include_str!("../../algorithms/dpo.rlhf")),
+    ("raft", include_str!("../../algorithms/raft.rlhf")),
+    ("grpo", include_str!("../../algorithms/grpo.rlhf")),
+    ("remax", include_str!("../../algorithms/remax.rlhf")),
+    ("rloo", include_str!("../../algorithms/rloo.rlhf")),
+    (
+        "reinforce_pp",
+        include_str!("../../algorithms/reinforce_pp.rlhf"),
+    ),
+    ("dapo", include_str!("../../algorithms/dapo.rlhf")),
+    ("dr_grpo", include_str!("../../algorithms/dr_grpo.rlhf")),
+    ("gspo", include_str!("../../algorithms/gspo.rlhf")),
+    ("cispo", include_str!("../../algorithms/cispo.rlhf")),
+    ("ipo", include_str!("../../algorithms/ipo.rlhf")),
+    ("kto", include_str!("../../algorithms/kto.rlhf")),
+    ("orpo", include_str!("../../algorithms/orpo.rlhf")),
+    ("simpo", include_str!("../../algorithms/simpo.rlhf")),
+    (
+        "online_dpo",
+        include_str!("../../algorithms/online_dpo.rlhf"),
+    ),
+    ("best_of_n", include_str!("../../algorithms/best_of_n.rlhf")),
+    ("distill", include_str!("../../algorithms/distill.rlhf")),
+];
 
 /// The text of a module such as `std.kl`.
 pub fn module(path: &str) -> Option<&'static str> {
