@@ -1,7 +1,7 @@
 //! Every function of the standard library lowers, and is documented.
 
 use rlhf_lang::compile::{Input, compile_expression};
-use rlhf_lang::graph::{Binary, Elem, ExprRef, Graph, Op};
+use rlhf_lang::graph::{Binary, Elem, ExprRef, Graph, Op, Unary};
 use rlhf_lang::source::FileId;
 use rlhf_lang::syntax::ast::{FnParam, ItemKind, TypeKind};
 use rlhf_lang::syntax::parse;
@@ -19,6 +19,8 @@ fn argument(p: &FnParam) -> String {
         (TypeKind::Name(n), _) if n == "axis" => "G".into(),
         (TypeKind::Name(n), _) if n == "axes" => "[B, G]".into(),
         (TypeKind::Name(n), None) if n == "int" => "3".into(),
+        (TypeKind::Name(n), None) if n == "bool" => "true".into(),
+        (TypeKind::Name(n), Some(_)) if n == "bool" => "r > 0".into(),
         (_, None) => "0.5".into(),
         (_, Some(axes)) if axes.len() > 1 => "x".into(),
         _ => "r".into(),
@@ -62,7 +64,7 @@ fn every_function_lowers_with_all_its_arguments_and_with_none_of_its_defaults() 
             }
         }
     }
-    assert!(count > 25, "{count} functions");
+    assert!(count > 70, "{count} functions");
 }
 
 /// The value of a schedule in an iteration of a run.
@@ -80,6 +82,7 @@ fn value(graph: &Graph, e: ExprRef, at: f64, of: f64) -> f64 {
         Op::Binary(Binary::Div) => arg(0) / arg(1),
         Op::Binary(Binary::Min) => arg(0).min(arg(1)),
         Op::Binary(Binary::Max) => arg(0).max(arg(1)),
+        Op::Unary(Unary::Sqrt) => arg(0).sqrt(),
         Op::Binary(Binary::Le) => f64::from(arg(0) <= arg(1)),
         Op::Select => arg(if arg(0) != 0.0 { 1 } else { 2 }),
         Op::Clamp => arg(0).max(arg(1)).min(arg(2)),
