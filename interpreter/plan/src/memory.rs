@@ -3,7 +3,7 @@
 //! Static: weights, gradients, master weights and Adam's moments of everything resident. Dynamic: the
 //! largest call. Estimates, meant to be slightly high.
 
-use rlhf_lang::graph::{AxisSize, Dtype, Graph, ModelKind, NodeKind};
+use rlhf_lang::graph::{AxisSize, Dtype, Graph, Lora, Model, ModelId, ModelKind, NodeKind};
 
 use crate::shape::ModelShape;
 
@@ -47,9 +47,8 @@ const F32: u64 = 4;
 /// and training passes of at most `micro` tokens. A sum that no machine has saturates.
 pub fn estimate(graph: &Graph, shapes: &[ModelShape], dtype: Dtype, micro: u64) -> Memory {
     let mut memory = Memory::default();
-    for (model, shape) in graph.models.iter().zip(shapes) {
-        let trained = model.optim.is_some() && !matches!(model.kind, ModelKind::Frozen(_));
-        let held = resident(shape.parameters(), model.dtype.unwrap_or(dtype), trained);
+    for (index, shape) in shapes.iter().enumerate().take(graph.models.len()) {
+        let held = model(graph, ModelId(index as u32), shape, dtype);
         memory.weights = memory.weights.saturating_add(held.weights);
         memory.gradients = memory.gradients.saturating_add(held.gradients);
         memory.optimizer = memory.optimizer.saturating_add(held.optimizer);
@@ -74,14 +73,91 @@ pub fn estimate(graph: &Graph, shapes: &[ModelShape], dtype: Dtype, micro: u64) 
             }
             NodeKind::Forward(forward) => {
                 let tokens = micro.max(SCORING_TOKENS);
-                pass(&shapes[forward.model.0 as usize], tokens, Pass::Scoring)
+                call(graph, forward.model, shapes, tokens, Pass::Scoring)
             }
-            NodeKind::Train(train) => pass(&shapes[train.model.0 as usize], micro, Pass::Training),
+            NodeKind::Train(train) => call(graph, train.model, shapes, micro, Pass::Training),
             _ => 0,
         };
         memory.activations = memory.activations.max(need);
     }
     memory
+}
+
+/// Parameters of a model of this kind on a decoder of this shape. A scalar head is one row; biases are
+/// left out.
+pub fn parameters(kind: &ModelKind, shape: &ModelShape) -> u64 {
+    let head = match shape.tied {
+        true => 0,
+        false => shape.vocab.saturating_mul(shape.hidden),
+    };
+    match kind {
+        ModelKind::Scalar { .. } => {
+            (shape.parameters().saturating_sub(head)).saturating_add(shape.hidden)
+        }
+        ModelKind::Causal { .. } | ModelKind::Frozen(_) => shape.parameters(),
+    }
+}
+
+/// What one model holds from beginning to end.
+fn model(graph: &Graph, id: ModelId, shape: &ModelShape, default: Dtype) -> Memory {
+    let declared = graph.model(id);
+    let count = parameters(graph.head(id), shape);
+    let dtype = |m: &Model| m.dtype.unwrap_or(default);
+    if let ModelKind::Frozen(of) = declared.kind {
+        let origin = graph.model(of);
+        let own = declared.dtype.unwrap_or_else(|| dtype(origin));
+        // The base of an adapted model serves its frozen copy, unless `next` moves that.
+        let moved = graph.dag.order().any(
+            |n| matches!(graph.dag.node(n).kind, NodeKind::Blend { model, .. } if model == id),
+        );
+        return match origin.lora.is_some() && own == dtype(origin) && !moved {
+            true => Memory::default(),
+            false => resident(count, own, Trained::Not),
+        };
+    }
+    let trained = match (&declared.optim, &declared.lora) {
+        (None, _) => Trained::Not,
+        (Some(_), None) => Trained::Whole,
+        (Some(_), Some(lora)) => Trained::Adapters(adapters(shape, lora)),
+    };
+    resident(count, dtype(declared), trained)
+}
+
+/// Numbers in the adapters of a model: rank · (in + out) for each adapted layer. A target by a name of
+/// another family's counts as every layer.
+fn adapters(shape: &ModelShape, lora: &Lora) -> u64 {
+    let (queries, keys) = (
+        shape.heads.saturating_mul(shape.head_dim),
+        shape.kv_heads.saturating_mul(shape.head_dim),
+    );
+    let (hidden, wide) = (shape.hidden, shape.intermediate);
+    let layers = [
+        ("q_proj", hidden, queries),
+        ("k_proj", hidden, keys),
+        ("v_proj", hidden, keys),
+        ("o_proj", queries, hidden),
+        ("gate_proj", hidden, wide),
+        ("up_proj", hidden, wide),
+        ("down_proj", wide, hidden),
+    ];
+    let known = |target: &String| layers.iter().any(|(name, ..)| target.ends_with(name));
+    let all = lora.targets.is_empty() || !lora.targets.iter().all(known);
+    let rows = layers
+        .iter()
+        .filter(|(name, ..)| all || lora.targets.iter().any(|t| t.ends_with(name)))
+        .fold(0u64, |sum, (_, input, output)| {
+            sum.saturating_add(*input).saturating_add(*output)
+        });
+    product(&[rows, lora.rank as u64, shape.layers])
+}
+
+/// What an optimizer changes of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trained {
+    Not,
+    Whole,
+    /// So many numbers of adapters.
+    Adapters(u64),
 }
 
 /// What a pass keeps.
@@ -93,23 +169,34 @@ enum Pass {
     Training,
 }
 
-/// What a model holds from beginning to end.
-fn resident(parameters: u64, dtype: Dtype, trained: bool) -> Memory {
+/// Weights of `parameters` numbers, and what training them needs.
+fn resident(parameters: u64, dtype: Dtype, trained: Trained) -> Memory {
     let (weight, master) = match dtype {
         Dtype::F32 => (F32, 0),
         // The optimizer works on a copy in f32.
         Dtype::Bf16 => (2, F32),
     };
     let moments = 2 * F32;
-    let (gradient, optimizer) = if trained {
-        (F32, moments + master)
-    } else {
-        (0, 0)
+    let weights = parameters.saturating_mul(weight);
+    let gradient = parameters.saturating_mul(F32);
+    let (weights, gradients, optimizer) = match trained {
+        Trained::Not => (weights, 0, 0),
+        Trained::Whole => (
+            weights,
+            gradient,
+            parameters.saturating_mul(moments + master),
+        ),
+        // Base and merged weights; the adapters with their gradient, in f32.
+        Trained::Adapters(numbers) => (
+            weights.saturating_mul(2),
+            gradient.saturating_add(numbers.saturating_mul(F32)),
+            numbers.saturating_mul(moments + F32),
+        ),
     };
     Memory {
-        weights: parameters.saturating_mul(weight),
-        gradients: parameters.saturating_mul(gradient),
-        optimizer: parameters.saturating_mul(optimizer),
+        weights,
+        gradients,
+        optimizer,
         activations: 0,
     }
 }
@@ -130,11 +217,30 @@ fn decoding(shape: &ModelShape, prompts: u64, group: u64, longest: u64) -> u64 {
         .saturating_add(product(&[responses, shape.vocab, 2, F32]))
 }
 
+/// Activations of one packed pass of a model, whose head may give no logits.
+fn call(graph: &Graph, model: ModelId, shapes: &[ModelShape], tokens: u64, kind: Pass) -> u64 {
+    let shape = &shapes[model.0 as usize];
+    match graph.head(model) {
+        ModelKind::Scalar { .. } => body(shape, tokens, kind),
+        _ => pass(shape, tokens, kind),
+    }
+}
+
 /// Activations of one packed pass over `tokens`.
 fn pass(shape: &ModelShape, tokens: u64, kind: Pass) -> u64 {
-    let (layers, copies) = match kind {
-        Pass::Scoring => (2, 3),
-        Pass::Training => (shape.layers, 5),
+    let copies = match kind {
+        Pass::Scoring => 3,
+        Pass::Training => 5,
+    };
+    let lines = (HEAD_LOGITS / shape.vocab.max(1)).max(1).min(tokens);
+    body(shape, tokens, kind).saturating_add(product(&[lines, shape.vocab, F32, copies]))
+}
+
+/// Activations of its layers.
+fn body(shape: &ModelShape, tokens: u64, kind: Pass) -> u64 {
+    let layers = match kind {
+        Pass::Scoring => 2,
+        Pass::Training => shape.layers,
     };
     // Saved for backward in a layer: two norms' inputs and outputs, q/k/v and their rotations,
     // attention's output, gate, up, their product.
@@ -146,13 +252,7 @@ fn pass(shape: &ModelShape, tokens: u64, kind: Pass) -> u64 {
     ]
     .into_iter()
     .fold(0, u64::saturating_add);
-    let lines = (HEAD_LOGITS / shape.vocab.max(1)).max(1).min(tokens);
-    product(&[tokens, layer, layers, F32]).saturating_add(product(&[
-        lines,
-        shape.vocab,
-        F32,
-        copies,
-    ]))
+    product(&[tokens, layer, layers, F32])
 }
 
 fn product(factors: &[u64]) -> u64 {
@@ -162,6 +262,7 @@ fn product(factors: &[u64]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rlhf_lang::graph::Per;
 
     const SMALL: ModelShape = ModelShape {
         layers: 3,
@@ -177,15 +278,54 @@ mod tests {
 
     #[test]
     fn gradients_and_moments_are_f32_whatever_the_parameters_are() {
-        let f32 = resident(10, Dtype::F32, true);
+        let f32 = resident(10, Dtype::F32, Trained::Whole);
         assert_eq!((f32.weights, f32.gradients, f32.optimizer), (40, 40, 80));
-        let bf16 = resident(10, Dtype::Bf16, true);
+        let bf16 = resident(10, Dtype::Bf16, Trained::Whole);
         assert_eq!(
             (bf16.weights, bf16.gradients, bf16.optimizer),
             (20, 40, 120)
         );
-        let frozen = resident(10, Dtype::Bf16, false);
+        let frozen = resident(10, Dtype::Bf16, Trained::Not);
         assert_eq!(frozen.total(), 20);
+    }
+
+    #[test]
+    fn an_adapted_model_has_moments_of_its_adapters_alone() {
+        let lora = |targets: &[&str]| Lora {
+            rank: 2,
+            alpha: 4.0,
+            targets: targets.iter().map(|t| t.to_string()).collect(),
+        };
+        // Widths 8 → 8, 8 → 4 twice, 8 → 8, 8 → 16 twice, 16 → 8, in each of three layers.
+        let all = 3 * 2 * (16 + 12 + 12 + 16 + 24 + 24 + 24);
+        assert_eq!(adapters(&SMALL, &lora(&[])), all);
+        let some = 3 * 2 * (16 + 12);
+        assert_eq!(
+            adapters(&SMALL, &lora(&["q_proj", "self_attn.v_proj"])),
+            some
+        );
+        assert_eq!(adapters(&SMALL, &lora(&["c_attn"])), all);
+        let held = resident(1000, Dtype::Bf16, Trained::Adapters(10));
+        assert_eq!(
+            (held.weights, held.gradients, held.optimizer),
+            (4000, 4040, 120)
+        );
+    }
+
+    #[test]
+    fn a_scalar_head_is_one_row() {
+        let kind = ModelKind::Scalar {
+            checkpoint: String::new(),
+            per: Per::Token,
+            span: Default::default(),
+        };
+        let untied = ModelShape {
+            tied: false,
+            ..SMALL
+        };
+        let body = SMALL.parameters() - 100 * 8;
+        assert_eq!(parameters(&kind, &SMALL), body + 100 * 8 + 8);
+        assert_eq!(parameters(&kind, &untied), body + 100 * 8 + 8);
     }
 
     #[test]
@@ -207,7 +347,7 @@ mod tests {
         };
         assert_eq!(huge.parameters(), u64::MAX);
         assert_eq!(pass(&huge, 2048, Pass::Training), u64::MAX);
-        let memory = resident(huge.parameters(), Dtype::F32, true);
+        let memory = resident(huge.parameters(), Dtype::F32, Trained::Whole);
         assert_eq!(memory.total(), u64::MAX);
     }
 

@@ -1,7 +1,7 @@
 //! What the language has and a rank does not run yet: said before anything is loaded.
 
 use rlhf_lang::diag::{Diagnostic, Level};
-use rlhf_lang::graph::{AxisSize, Graph, Init, ModelKind, NodeKind, Op, RewardSource, Selection};
+use rlhf_lang::graph::{AxisSize, Graph, NodeKind, Op, RewardSource, Selection};
 use rlhf_lang::source::Span;
 
 /// The same as warnings, for a check: the program means what it says, and a run would refuse it.
@@ -34,18 +34,6 @@ pub fn unsupported(graph: &Graph) -> Vec<Diagnostic> {
                 data.path_span,
                 "`jsonl`, `json` and `csv` files are read",
             );
-        }
-    }
-    for model in &graph.models {
-        let models = "`causal` and `frozen` models run";
-        if matches!(model.kind, ModelKind::Scalar { .. }) {
-            add("scalar", model.span, models);
-        }
-        if model.init == Init::Random {
-            add("init: random", model.span, "checkpoints are read");
-        }
-        if model.lora.is_some() {
-            add("lora", model.span, "full weights are trained");
         }
     }
     for reward in &graph.rewards {

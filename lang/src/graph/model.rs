@@ -47,6 +47,18 @@ pub enum ModelKind {
     Frozen(ModelId),
 }
 
+impl ModelKind {
+    /// What the program calls its checkpoint; a frozen model has its origin's.
+    pub fn checkpoint(&self) -> Option<&str> {
+        match self {
+            ModelKind::Causal { checkpoint, .. } | ModelKind::Scalar { checkpoint, .. } => {
+                Some(checkpoint)
+            }
+            ModelKind::Frozen(_) => None,
+        }
+    }
+}
+
 /// What one number of a scalar model belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

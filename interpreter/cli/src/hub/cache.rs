@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::directory;
+use super::directory::{self, Parts};
 use super::download::Name;
 
 /// Where the cache is: `HF_HUB_CACHE`, or `hub` in `HF_HOME`, or in the user's cache directory.
@@ -20,10 +20,12 @@ pub fn root() -> Option<PathBuf> {
     std::path::absolute(path).ok()
 }
 
-/// A complete snapshot of the model's main branch.
-pub fn find(root: &Path, name: &Name) -> Option<PathBuf> {
+/// A snapshot of the model's main branch that has these parts.
+pub fn find(root: &Path, name: &Name, parts: Parts) -> Option<PathBuf> {
     let snapshot = snapshot(root, name)?;
-    directory::missing(&snapshot).is_empty().then_some(snapshot)
+    directory::missing(&snapshot, parts)
+        .is_empty()
+        .then_some(snapshot)
 }
 
 /// The snapshot of the model's main branch, with what is there of it.
@@ -50,8 +52,10 @@ mod tests {
         for file in ["config.json", "tokenizer.json"] {
             std::fs::write(snapshot.join(file), "{}").expect("a small file");
         }
-        assert_eq!(find(root.path(), &name), None);
+        let all = || find(root.path(), &name, Parts::All);
+        assert_eq!(all(), None);
+        assert!(find(root.path(), &name, Parts::Shape).is_some());
         std::fs::write(snapshot.join("model.safetensors"), "").expect("a small file");
-        assert_eq!(find(root.path(), &name), Some(snapshot));
+        assert_eq!(all(), Some(snapshot));
     }
 }

@@ -7,15 +7,24 @@ use std::path::Path;
 const WEIGHTS: &str =
     "weights (model.safetensors, or model.safetensors.index.json with its shards)";
 
-/// The parts that are not there, in words.
-pub fn missing(dir: &Path) -> Vec<String> {
+/// What of a checkpoint a model needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// Configuration, tokenizer and weights.
+    All,
+    /// Configuration and tokenizer: the weights are drawn.
+    Shape,
+}
+
+/// The parts that are needed and not there, in words.
+pub fn missing(dir: &Path, parts: Parts) -> Vec<String> {
     let mut missing = vec![];
     if !dir.join("config.json").is_file() {
         missing.push("config.json".to_string());
     }
     let index = dir.join("model.safetensors.index.json");
     // The rank reads the whole file where both are there.
-    if !dir.join("model.safetensors").is_file() {
+    if parts == Parts::All && !dir.join("model.safetensors").is_file() {
         let shards = shards(&index);
         if shards.is_empty() {
             missing.push(WEIGHTS.to_string());
@@ -82,16 +91,17 @@ mod tests {
         write("config.json", "{}");
         write("tokenizer.json", "{}");
         write("a.safetensors", "");
-        assert_eq!(missing(dir), [WEIGHTS]);
+        assert_eq!(missing(dir, Parts::All), [WEIGHTS]);
+        assert!(missing(dir, Parts::Shape).is_empty());
         assert!(advice(dir).contains("`model.safetensors`"));
         let index = r#"{"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}}"#;
         write("model.safetensors.index.json", index);
-        assert_eq!(missing(dir), ["b.safetensors"]);
+        assert_eq!(missing(dir, Parts::All), ["b.safetensors"]);
         write("b.safetensors", "");
-        assert!(missing(dir).is_empty());
+        assert!(missing(dir, Parts::All).is_empty());
         write("model.safetensors.index.json", "{}");
-        assert_eq!(missing(dir), [WEIGHTS]);
+        assert_eq!(missing(dir, Parts::All), [WEIGHTS]);
         write("model.safetensors", "");
-        assert!(missing(dir).is_empty());
+        assert!(missing(dir, Parts::All).is_empty());
     }
 }

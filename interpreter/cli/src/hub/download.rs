@@ -11,6 +11,7 @@ use hf_hub::api::sync::{ApiBuilder, ApiError};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::cache;
+use super::directory::Parts;
 
 const CONNECT: Duration = Duration::from_secs(3);
 /// For name resolution and connection together, and for the list of files.
@@ -40,7 +41,12 @@ impl Name {
 }
 
 /// Downloads what a run reads. The error says what was tried.
-pub fn fetch(root: Option<&Path>, name: &Name, say: &dyn Fn(&str)) -> Result<PathBuf, String> {
+pub fn fetch(
+    root: Option<&Path>,
+    name: &Name,
+    parts: Parts,
+    say: &dyn Fn(&str),
+) -> Result<PathBuf, String> {
     let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
     if set("HF_HUB_OFFLINE").is_some_and(|v| v != "0") {
         return Err("HF_HUB_OFFLINE forbids it".into());
@@ -71,7 +77,7 @@ pub fn fetch(root: Option<&Path>, name: &Name, say: &dyn Fn(&str)) -> Result<Pat
         }
     };
     let names: Vec<String> = info.siblings.into_iter().map(|s| s.rfilename).collect();
-    let wanted = wanted(&names);
+    let wanted = wanted(&names, parts);
     say(&format!(
         "downloading {} ({} files) from {endpoint}",
         name.0,
@@ -81,7 +87,7 @@ pub fn fetch(root: Option<&Path>, name: &Name, say: &dyn Fn(&str)) -> Result<Pat
         repo.download_with_progress(file, Bar(ProgressBar::hidden()))
             .map_err(|e| format!("{file}: {}", reason(&endpoint, &e)))?;
     }
-    cache::find(root, name).ok_or_else(|| {
+    cache::find(root, name, parts).ok_or_else(|| {
         format!(
             "{endpoint} has no config.json, model.safetensors and tokenizer.json for it (it has {})",
             names.join(", ")
@@ -115,7 +121,7 @@ impl Progress for Bar {
 }
 
 /// The files that a run reads. One whole file of weights is preferred to shards only when both exist.
-fn wanted(names: &[String]) -> Vec<&str> {
+fn wanted(names: &[String], parts: Parts) -> Vec<&str> {
     const SMALL: [&str; 8] = [
         "config.json",
         "generation_config.json",
@@ -128,6 +134,7 @@ fn wanted(names: &[String]) -> Vec<&str> {
     ];
     let whole = names.iter().any(|n| n == "model.safetensors");
     let weights = |n: &str| match whole {
+        _ if parts == Parts::Shape => false,
         true => n == "model.safetensors",
         false => n.ends_with(".safetensors") && !n.contains('/'),
     };
@@ -205,7 +212,11 @@ mod tests {
         .map(String::from)
         .into();
         assert_eq!(
-            wanted(&names),
+            wanted(&names, Parts::Shape),
+            ["chat_template.json", "config.json", "tokenizer.json"]
+        );
+        assert_eq!(
+            wanted(&names, Parts::All),
             [
                 "chat_template.json",
                 "config.json",

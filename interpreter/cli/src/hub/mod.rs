@@ -14,23 +14,25 @@ use rlhf_lang::source::Span;
 
 use crate::program;
 
+pub use directory::Parts;
 pub use local::local;
 
 /// The model that the set-up can make without a hub.
 pub const PACKAGED: &str = "HuggingFaceTB/SmolLM2-135M-Instruct";
 
-/// Finds or fetches a checkpoint. `say` is told what takes time.
+/// Finds or fetches the parts of a checkpoint. `say` is told what takes time.
 pub fn resolve(
     checkpoint: &str,
     span: Span,
     folder: &Path,
+    parts: Parts,
     say: &dyn Fn(&str),
 ) -> Result<PathBuf, Box<Diagnostic>> {
     let fail =
         |message: String, help: String| Box::new(Diagnostic::error("", span, message).help(help));
     let expanded = home(checkpoint);
     if let Some(path) = program::find(folder, &expanded) {
-        return match directory::missing(&path) {
+        return match directory::missing(&path, parts) {
             missing if missing.is_empty() => Ok(path),
             missing => Err(fail(
                 format!(
@@ -63,7 +65,10 @@ pub fn resolve(
         )
     })?;
     let root = cache::root();
-    if let Some(dir) = root.as_deref().and_then(|root| cache::find(root, &name)) {
+    if let Some(dir) = root
+        .as_deref()
+        .and_then(|root| cache::find(root, &name, parts))
+    {
         return Ok(dir);
     }
     if checkpoint == PACKAGED
@@ -71,7 +76,7 @@ pub fn resolve(
     {
         return Ok(dir);
     }
-    let tried = match download::fetch(root.as_deref(), &name, say) {
+    let tried = match download::fetch(root.as_deref(), &name, parts, say) {
         Ok(dir) => return Ok(dir),
         Err(tried) => tried,
     };
@@ -139,7 +144,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         std::fs::write(dir.path().join("config.json"), "{}").expect("a small file");
         let name = dir.path().display().to_string();
-        let error = resolve(&name, Span::default(), Path::new("."), &|_| {});
+        let error = resolve(&name, Span::default(), Path::new("."), Parts::All, &|_| {});
         let message = error.expect_err("the directory has no weights").message;
         assert!(
             message.contains("no weights (model.safetensors, or ")

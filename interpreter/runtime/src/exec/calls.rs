@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use indexmap::IndexMap;
-use rlhf_lang::graph::{AxisId, AxisSize, Forward, ForwardOutput, Node, NodeId, NodeKind};
+use rlhf_lang::graph::{AxisId, AxisSize, Forward, Node, NodeId, NodeKind};
 
 use super::context::Context;
+use super::outputs;
 use super::pass::{Pass, missing};
 use crate::expr::{self, Env};
 use crate::fault::{Fault, Result};
@@ -131,23 +132,12 @@ impl Context<'_> {
             .get(&forward.rollout)
             .ok_or_else(|| missing(graph, forward.rollout))?;
         self.check_readable(forward, drawn)?;
-        let entropy = forward
-            .outputs
-            .iter()
-            .any(|(o, _)| *o == ForwardOutput::Entropy);
         let model = &self.models[forward.model.0 as usize];
-        let scores = model.score(&drawn.rows, forward.temperature, entropy);
+        let numbers = outputs::score(model, &drawn.rows, forward);
         for (output, id) in &forward.outputs {
-            let numbers = match output {
-                ForwardOutput::Logp => Some(&scores.logp),
-                ForwardOutput::Entropy => scores.entropy.as_ref(),
-                // Refused before loading: `plan::support`.
-                ForwardOutput::Value | ForwardOutput::End | ForwardOutput::Score => None,
-            };
-            if let Some(numbers) = numbers {
-                pass.env
-                    .values
-                    .insert(*id, Value::num(graph.value(*id).ty.axes.clone(), numbers));
+            if let Some(numbers) = numbers.get(*output) {
+                let axes = graph.value(*id).ty.axes.clone();
+                pass.env.values.insert(*id, Value::num(axes, numbers));
             }
         }
         Ok(())

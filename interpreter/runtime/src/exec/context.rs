@@ -7,18 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rlhf_kernels::parallel;
 use rlhf_lang::diag::Level;
-use rlhf_lang::graph::{self, Dtype, ExprRef, Graph, ModelKind, NodeKind, Op};
+use rlhf_lang::graph::{self, Dtype, ExprRef, Graph, Init, ModelKind, NodeKind, Op};
 use rlhf_plan::launch::{Event, Job};
 use rlhf_text::Tokens;
+use rlhf_text::files;
 use rlhf_text::reward::{self, Pool, Python};
 use rlhf_text::rows::{self, Table};
 
 use super::Emit;
+use super::checkpoint;
 use super::pass::Pass;
 use super::record::Record;
 use super::schedule::{iterations, step_load};
 use crate::fault::{Fault, Result};
-use crate::model::{self, AdamW, Config, Model};
+use crate::model::{self, AdamW, Config, Draws, HeadKind, Model};
 
 /// The state of a run.
 pub struct Context<'a> {
@@ -143,7 +145,7 @@ impl<'a> Context<'a> {
         (self.emit)(Event::Diagnostic(diagnostic));
     }
 
-    /// Saves every trained model as `<run>/<model>`.
+    /// Saves every trained model as `<run>/<model>`, and its adapters as `<run>/<model>-adapter`.
     pub fn save(&mut self, iteration: usize) -> Result<()> {
         for (index, model) in self.job.graph.models.iter().enumerate() {
             if self.optimizers[index].is_some() {
@@ -156,14 +158,25 @@ impl<'a> Context<'a> {
                         ),
                     ));
                 }
+                let weights = &self.models[index];
                 let source = Path::new(&self.job.checkpoints[index]);
-                let path = self
-                    .record
-                    .checkpoint(&model.name, &self.models[index], source)?;
+                let write = |dir: &Path| checkpoint::write(dir, weights, source);
+                let path = self.record.checkpoint(&model.name, write)?;
                 (self.emit)(Event::Saved {
                     iteration,
                     path: path.display().to_string(),
                 });
+                if let (true, Some(checkpoint)) = (weights.is_adapted(), model.kind.checkpoint()) {
+                    // A hub id means the same everywhere; a path does only when it is absolute.
+                    let local = files::find(Path::new(&self.job.base), checkpoint);
+                    let base = match local.is_some() || checkpoint.starts_with('~') {
+                        true => &*std::path::absolute(source)?.display().to_string(),
+                        false => checkpoint,
+                    };
+                    let write = |dir: &Path| checkpoint::write_adapter(dir, weights, base, source);
+                    self.record
+                        .checkpoint(&format!("{}-adapter", model.name), write)?;
+                }
             }
         }
         Ok(())
@@ -177,25 +190,9 @@ impl<'a> Context<'a> {
     }
 
     fn load_models(&mut self) -> Result<()> {
-        for (index, declared) in self.job.graph.models.iter().enumerate() {
-            let model = match &declared.kind {
-                ModelKind::Causal { checkpoint, span }
-                | ModelKind::Scalar {
-                    checkpoint, span, ..
-                } => {
-                    (self.emit)(Event::Note {
-                        text: format!("loading {} from {checkpoint}", declared.name),
-                    });
-                    let dtype = match declared.dtype.unwrap_or(self.job.dtype) {
-                        Dtype::F32 => model::Dtype::F32,
-                        Dtype::Bf16 => model::Dtype::Bf16,
-                    };
-                    Model::load(Path::new(&self.job.checkpoints[index]), dtype)
-                        .map_err(|f| f.at(*span))?
-                }
-                // Models are declared in order, so the origin is loaded.
-                ModelKind::Frozen(origin) => self.models[origin.0 as usize].snapshot(),
-            };
+        let graph = &self.job.graph;
+        for (index, declared) in graph.models.iter().enumerate() {
+            let model = self.model(index, declared)?;
             let trained = is_trained(&self.job.graph, index);
             self.optimizers
                 .push(declared.optim.as_ref().filter(|_| trained).map(|optim| {
@@ -209,6 +206,57 @@ impl<'a> Context<'a> {
             self.models.push(model);
         }
         Ok(())
+    }
+
+    fn model(&mut self, index: usize, declared: &graph::Model) -> Result<Model> {
+        let dtype = |default: model::Dtype| match declared.dtype {
+            Some(Dtype::F32) => model::Dtype::F32,
+            Some(Dtype::Bf16) => model::Dtype::Bf16,
+            None => default,
+        };
+        let (checkpoint, head, span) = match &declared.kind {
+            ModelKind::Causal { checkpoint, span } => (checkpoint, HeadKind::Language, *span),
+            ModelKind::Scalar {
+                checkpoint, span, ..
+            } => (checkpoint, HeadKind::Scalar, *span),
+            // Models are declared in order, so the origin is loaded.
+            ModelKind::Frozen(origin) => {
+                let origin = &self.models[origin.0 as usize];
+                let dtype = dtype(origin.dtype());
+                return Ok(match is_blended(&self.job.graph, index) {
+                    true => origin.snapshot_in(dtype),
+                    false => origin.anchor(dtype),
+                });
+            }
+        };
+        let draws = Draws {
+            seed: self.job.seed,
+            model: &declared.name,
+        };
+        let dir = Path::new(&self.job.checkpoints[index]);
+        let dtype = dtype(match self.job.dtype {
+            Dtype::F32 => model::Dtype::F32,
+            Dtype::Bf16 => model::Dtype::Bf16,
+        });
+        let from = match declared.init {
+            Init::Checkpoint => "loading",
+            Init::Random => "drawing",
+        };
+        (self.emit)(Event::Note {
+            text: format!("{from} {} from {checkpoint}", declared.name),
+        });
+        let model = match (declared.init, head) {
+            (Init::Random, head) => Model::draw(dir, head, dtype, &draws),
+            (Init::Checkpoint, HeadKind::Language) => Model::load(dir, dtype),
+            (Init::Checkpoint, HeadKind::Scalar) => Model::load_scalar(dir, dtype, &draws),
+        };
+        let mut model = model.map_err(|f| f.at(span))?;
+        if let Some(lora) = &declared.lora
+            && is_trained(&self.job.graph, index)
+        {
+            model.adapt(lora, &draws).map_err(|f| f.at(declared.span))?;
+        }
+        Ok(model)
     }
 
     /// Tokenises the prompts that depend on data alone, and refuses those that leave no room for the
@@ -294,6 +342,14 @@ const CHECKED_ROWS: usize = 4096;
 fn is_trained(graph: &Graph, model: usize) -> bool {
     graph.dag.order().any(|id| match &graph.dag.node(id).kind {
         NodeKind::Train(train) => train.model.0 as usize == model,
+        _ => false,
+    })
+}
+
+/// Whether `next` moves the model's weights.
+fn is_blended(graph: &Graph, index: usize) -> bool {
+    graph.dag.order().any(|id| match &graph.dag.node(id).kind {
+        NodeKind::Blend { model, .. } => model.0 as usize == index,
         _ => false,
     })
 }

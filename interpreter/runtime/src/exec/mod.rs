@@ -1,7 +1,9 @@
 //! The run: iterations of the step's calls, evaluations when they are due, a checkpoint at the end.
 
 mod calls;
+mod checkpoint;
 mod context;
+mod outputs;
 mod pass;
 mod record;
 mod rollout;

@@ -8,7 +8,6 @@ use rlhf_plan::launch::Report;
 use serde::Serialize;
 
 use crate::fault::{Fault, Result};
-use crate::model::{Dtype, Model};
 
 /// Samples of one iteration that are kept; the rest of a large batch is not written.
 pub const SAMPLES: usize = 64;
@@ -79,12 +78,19 @@ impl Record {
         append(&mut self.samples, &self.out.join("samples.jsonl"), sample)
     }
 
-    /// Saves a model as `<out>/<name>`, a directory that transformers loads. It is written beside its
+    /// Makes a directory `<out>/<name>` of what `write` puts into an empty one. It is written beside its
     /// place and renamed, so an earlier checkpoint survives whatever fails.
-    pub fn checkpoint(&self, name: &str, model: &Model, source: &Path) -> Result<PathBuf> {
+    pub fn checkpoint(
+        &self,
+        name: &str,
+        write: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<PathBuf> {
         let place = self.out.join(name);
         let fresh = self.out.join(format!("{name}.new"));
-        let written = write_checkpoint(&fresh, model, source);
+        let written = empty(&fresh).and_then(|()| {
+            write(&fresh)?;
+            Ok(File::open(&fresh)?.sync_all()?)
+        });
         if let Err(fault) = written {
             // The unfinished directory would only take the space that is missing.
             let _ = fs::remove_dir_all(&fresh);
@@ -141,67 +147,11 @@ fn exchange(_: &Path, _: &Path) -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
 
-/// Files of a checkpoint that training does not change.
-const COPIED: [&str; 10] = [
-    "generation_config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "chat_template.jinja",
-    "chat_template.json",
-    "added_tokens.json",
-    "vocab.json",
-    "merges.txt",
-    "tokenizer.model",
-];
-
-fn write_checkpoint(dir: &Path, model: &Model, source: &Path) -> Result<()> {
+fn empty(dir: &Path) -> Result<()> {
     if dir.exists() {
         fs::remove_dir_all(dir)?;
     }
-    fs::create_dir_all(dir)?;
-    model.save(dir)?;
-    for name in COPIED {
-        let from = source.join(name);
-        if from.exists() {
-            let to = dir.join(name);
-            fs::copy(&from, &to)?;
-            File::open(&to)?.sync_all()?;
-        }
-    }
-    write_config(dir, model, source)?;
-    File::open(dir)?.sync_all()?;
-    Ok(())
-}
-
-/// The source's configuration, with the type in which the weights are stored now.
-fn write_config(dir: &Path, model: &Model, source: &Path) -> Result<()> {
-    let from = source.join("config.json");
-    let text = fs::read_to_string(&from)?;
-    let not_json =
-        |e: serde_json::Error| Fault::new(format!("`{}` is not JSON: {e}", from.display()));
-    let mut config: serde_json::Value = serde_json::from_str(&text).map_err(not_json)?;
-    let dtype = match model.dtype() {
-        Dtype::F32 => "float32",
-        Dtype::Bf16 => "bfloat16",
-    };
-    if let Some(entries) = config.as_object_mut() {
-        // transformers 5 writes `dtype`, earlier ones `torch_dtype`.
-        let key = if entries.contains_key("torch_dtype") {
-            "torch_dtype"
-        } else {
-            "dtype"
-        };
-        entries.insert(key.into(), dtype.into());
-    }
-    let mut file = File::create(dir.join("config.json"))?;
-    file.write_all(
-        serde_json::to_string_pretty(&config)
-            .map_err(not_json)?
-            .as_bytes(),
-    )?;
-    file.sync_all()?;
-    Ok(())
+    Ok(fs::create_dir_all(dir)?)
 }
 
 fn append(file: &mut File, path: &Path, line: &impl Serialize) -> Result<()> {

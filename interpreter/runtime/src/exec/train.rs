@@ -1,7 +1,7 @@
 //! Training: minibatches, micro-batches, one global denominator.
 //!
-//! A loss is evaluated on the whole minibatch at once: its leaves are the live per-token numbers, which
-//! are small. Only the model's passes are cut into micro-batches; each gets its slice of the loss's
+//! A loss is evaluated on the whole minibatch at once: its leaves are the live numbers of tokens and
+//! responses, which are small. Only the model's passes are cut into micro-batches; each gets its slice of the loss's
 //! gradient, so the cut cannot change a denominator.
 
 use std::ops::Range;
@@ -13,11 +13,12 @@ use rlhf_plan::memory::MICRO_TOKENS;
 use tch::{Kind, Tensor};
 
 use super::context::Context;
+use super::outputs::{self, Live};
 use super::pass::{Drawn, Pass, missing};
 use crate::data;
 use crate::expr::{self, Env};
 use crate::fault::{Fault, Result};
-use crate::model::{AdamW, LivePass, Model};
+use crate::model::{AdamW, Model};
 use crate::value::Value;
 
 /// One optimizer step's numbers.
@@ -47,7 +48,7 @@ pub struct Step<'a> {
 /// Passes are cut so that none has more than `micro_tokens` tokens, unless one group alone has.
 ///
 /// The loss is the program's scalar over the minibatch; its gradient is taken with respect to the live
-/// per-token numbers (shape `[tokens]`) and continued through the model.
+/// numbers (`[tokens]` or `[responses]`) and continued through the model.
 pub fn update(
     graph: &Graph,
     train: &Train,
@@ -62,28 +63,22 @@ pub fn update(
         .map(|d| d.rows.portions(micro_tokens))
         .collect();
     let single = cuts.iter().all(|c| c.len() <= 1);
-    let entropy: Vec<bool> = train
-        .forwards
-        .iter()
-        .map(|f| f.outputs.iter().any(|(o, _)| *o == ForwardOutput::Entropy))
-        .collect();
-
     // With one micro-batch the pass that scores is the pass that is differentiated.
-    let mut open: Vec<Option<LivePass>> = vec![];
+    let mut open: Vec<Option<Live>> = vec![];
     let mut leaves: Vec<(usize, ForwardOutput, Tensor)> = vec![];
     let mut ratio = None;
     for (index, forward) in train.forwards.iter().enumerate() {
         let rows = &drawn[index].rows;
-        let (logp, spread) = if single {
-            let live = LivePass::forward(model, rows, forward.temperature, entropy[index]);
-            let numbers = (live.logp(), live.entropy());
+        let numbers = if single {
+            let live = Live::forward(model, rows, forward);
+            let numbers = live.numbers();
             open.push(Some(live));
             numbers
         } else {
-            let scores = model.score(rows, forward.temperature, entropy[index]);
-            (scores.logp, scores.entropy)
+            outputs::score(model, rows, forward)
         };
-        if ratio.is_none()
+        if let Some(logp) = numbers.get(ForwardOutput::Logp)
+            && ratio.is_none()
             && drawn[index].own(graph, train.model, forward.temperature)
             && rows.tokens() > 0
         {
@@ -93,14 +88,8 @@ pub fn update(
             ratio = Some(drift.double_value(&[]));
         }
         for (output, value) in &forward.outputs {
-            let numbers = match output {
-                ForwardOutput::Logp => &logp,
-                // Asked for above whenever an output needs it.
-                ForwardOutput::Entropy => spread.as_ref().unwrap_or(&logp),
-                // Refused before loading: `plan::support`.
-                ForwardOutput::Value | ForwardOutput::End | ForwardOutput::Score => {
-                    return Err(Fault::new(format!("`{}` is not run yet", output.name())));
-                }
+            let Some(numbers) = numbers.get(*output) else {
+                continue;
             };
             let leaf = numbers
                 .detach()
@@ -134,26 +123,23 @@ pub fn update(
                 .find(|((i, output, _), _)| *i == index && *output == what);
             found.map(|(_, gradient)| gradient.to_kind(Kind::Float))
         };
-        let rows = &drawn[index].rows;
-        let zeros = || Tensor::zeros([rows.tokens() as i64], (Kind::Float, tch::Device::Cpu));
-        let (dlogp, dentropy) = (
-            of(ForwardOutput::Logp).unwrap_or_else(zeros),
-            of(ForwardOutput::Entropy),
-        );
         if let Some(live) = open.get_mut(index).and_then(Option::take) {
-            live.backward(model, &dlogp, dentropy.as_ref());
+            live.backward(model, of);
             continue;
         }
+        let rows = &drawn[index].rows;
         let offsets = rows.offsets();
         for cut in &cuts[index] {
+            let (first, end) = (cut.start * rows.group, cut.end * rows.group);
+            let slice = |output| {
+                let (from, to) = match outputs::per_token(output) {
+                    true => (offsets[first], offsets[end]),
+                    false => (first, end),
+                };
+                of(output).map(|d| d.narrow(0, from as i64, (to - from) as i64))
+            };
             let part = rows.select_prompts(cut.clone());
-            let (lo, hi) = (
-                offsets[cut.start * rows.group],
-                offsets[cut.end * rows.group],
-            );
-            let slice = |t: &Tensor| t.narrow(0, lo as i64, (hi - lo) as i64);
-            let live = LivePass::forward(model, &part, forward.temperature, entropy[index]);
-            live.backward(model, &slice(&dlogp), dentropy.as_ref().map(slice).as_ref());
+            Live::forward(model, &part, forward).backward(model, slice);
         }
     }
     let grad_norm = step.optimizer.step(model, step.lr, step.clip_norm);

@@ -1,8 +1,8 @@
-//! AdamW (Loshchilov and Hutter, 2019, arXiv:1711.05101) over a model's flat buffers.
+//! AdamW (Loshchilov and Hutter, 2019, arXiv:1711.05101) over a model's flat buffer, or its adapters'.
 
 use tch::{Kind, Tensor};
 
-use super::{Dtype, Model};
+use super::Model;
 
 /// Elements updated together: the four arrays of one piece stay in cache between operators.
 const PIECE: i64 = 1 << 16;
@@ -24,8 +24,8 @@ pub struct AdamW {
 impl AdamW {
     /// A fresh optimizer for a model.
     pub fn new(model: &Model, betas: (f64, f64), eps: f64, weight_decay: f64) -> Self {
-        let flat = model.flat();
-        let zeros = || Tensor::zeros(flat.size(), (Kind::Float, flat.device()));
+        let trained = model.trained();
+        let zeros = || Tensor::zeros(trained.size(), (Kind::Float, trained.device()));
         AdamW {
             betas,
             eps,
@@ -33,7 +33,7 @@ impl AdamW {
             steps: 0,
             first: zeros(),
             second: zeros(),
-            master: (model.dtype() != Dtype::F32).then(|| flat.to_kind(Kind::Float)),
+            master: (trained.kind() != Kind::Float).then(|| trained.to_kind(Kind::Float)),
         }
     }
 
@@ -42,23 +42,24 @@ impl AdamW {
     ///
     /// A gradient that is not finite updates nothing, which the returned norm shows.
     pub fn step(&mut self, model: &mut Model, lr: f64, max_norm: Option<f64>) -> f64 {
-        let Some(mut gradient) = model.gradient().map(Tensor::shallow_clone) else {
+        let Some(gradient) = model.trained_gradient() else {
             return 0.0;
         };
         let norm = norm(&gradient);
         if norm.is_finite() {
             let scale = max_norm.map_or(1.0, |max| (max / (norm + 1e-6)).min(1.0));
             self.steps += 1;
+            let trained = model.trained();
             for (start, len) in pieces(gradient.size()[0]) {
                 let piece = |t: &Tensor| t.narrow(0, start, len);
-                let mut weights = piece(self.master.as_ref().unwrap_or(model.flat()));
+                let mut weights = piece(self.master.as_ref().unwrap_or(trained));
                 self.update(start, len, &mut weights, &(piece(&gradient) * scale), lr);
                 if self.master.is_some() {
-                    piece(model.flat()).copy_(&weights);
+                    piece(trained).copy_(&weights);
                 }
             }
         }
-        let _ = gradient.zero_();
+        model.follow();
         norm
     }
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Dtype;
-use super::family::{Bias, FAMILIES, Family, family};
+use super::family::{Bias, Family};
+use super::{Dtype, HeadKind, architecture};
 use crate::fault::{Fault, Result};
 
 /// The shape of a decoder.
@@ -44,6 +44,10 @@ pub struct Config {
     pub mlp_bias: bool,
     /// The type the checkpoint says its weights are in.
     pub stored: Option<Dtype>,
+    /// What stands on the body.
+    pub head: HeadKind,
+    /// Standard deviation of weights that are drawn anew.
+    pub init_range: f64,
 }
 
 /// Rotary position embedding: the base and how frequencies are scaled.
@@ -102,7 +106,7 @@ impl Config {
 
     /// The shape described by the contents of a `config.json`.
     pub fn from_json(json: &Value) -> Result<Config> {
-        let family = supported(json)?;
+        let (family, head) = architecture::of_config(json)?;
         let fields = Fields(json);
         let activation = json.get("hidden_act").and_then(Value::as_str);
         if let Some(other) = activation.filter(|a| *a != "silu" && *a != "swish") {
@@ -146,6 +150,8 @@ impl Config {
             o_bias: fields.flag(family.o_bias),
             mlp_bias: fields.flag(family.mlp_bias),
             stored: stored(json),
+            head,
+            init_range: fields.number("initializer_range").unwrap_or(0.02),
         })
     }
 
@@ -158,21 +164,6 @@ impl Config {
 fn prefix(mut fault: Fault, text: &str) -> Fault {
     fault.diagnostic.message.insert_str(0, text);
     fault
-}
-
-fn supported(json: &Value) -> Result<&'static Family> {
-    let names: Vec<&str> = match json.get("architectures").and_then(Value::as_array) {
-        Some(list) => list.iter().filter_map(Value::as_str).collect(),
-        None => Vec::new(),
-    };
-    names.iter().find_map(|n| family(n)).ok_or_else(|| {
-        let known: Vec<&str> = FAMILIES.iter().map(|f| f.architecture).collect();
-        let message = match names.first() {
-            Some(name) => format!("architecture `{name}` is not supported"),
-            None => "no `architectures` says which family this is".to_string(),
-        };
-        Fault::new(message).help(format!("supported: {}", known.join(", ")))
-    })
 }
 
 fn stored(json: &Value) -> Option<Dtype> {

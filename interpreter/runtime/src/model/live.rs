@@ -7,10 +7,11 @@ use super::body::{Body, Tape};
 use super::head::{Head, Scores};
 use super::ops::{inverse_rms, rms_norm, rms_norm_backward};
 use super::pack::Packed;
+use super::weights::Weights;
 use crate::batch::Rows;
 
 /// Packed lines that one forward pass of [`Model::score`] takes at most, where groups allow it.
-const LINES: usize = 4096;
+pub(super) const LINES: usize = 4096;
 
 impl Model {
     /// Log-probability of each response token at `temperature` (0 reads as 1), in the order of the
@@ -20,11 +21,10 @@ impl Model {
         let mut parts = Vec::new();
         for range in rows.portions(LINES) {
             let packed = Packed::rows(&rows.select_prompts(range));
-            let stream = match packed.is_empty() {
-                true => continue,
-                false => Body::new(&self.config, &packed).forward(&self.weights),
-            };
-            let (hidden, ..) = self.last_norm(&stream.index_select(0, &packed.predicting));
+            if packed.is_empty() {
+                continue;
+            }
+            let hidden = self.hidden(&packed, &packed.predicting);
             parts.push(head.forward(&hidden, &packed.targets, want_entropy));
         }
         Scores::joined(parts, want_entropy)
@@ -36,6 +36,12 @@ impl Model {
         let stream = Body::new(&self.config, &packed).forward(&self.weights);
         let (hidden, _) = self.last_norm(&stream);
         hidden.mm(&self.weights.head.tr()).to_kind(Kind::Float)
+    }
+
+    /// Hidden states of some packed lines, `[lines, hidden]`.
+    pub(super) fn hidden(&self, packed: &Packed, lines: &Tensor) -> Tensor {
+        let stream = Body::new(&self.config, packed).forward(&self.weights);
+        self.last_norm(&stream.index_select(0, lines)).0
     }
 
     fn last_norm(&self, stream: &Tensor) -> (Tensor, Tensor) {
@@ -51,6 +57,58 @@ fn head(model: &Model, temperature: f64) -> Head<'_> {
     }
 }
 
+/// The body's part of a differentiable pass: hidden states of some lines, and the way back from them.
+#[derive(Debug)]
+pub(super) struct Trunk {
+    packed: Packed,
+    body: Body,
+    tape: Tape,
+    lines: Tensor,
+    /// The residual stream at `lines`, `[lines, hidden]`.
+    stream: Tensor,
+}
+
+impl Trunk {
+    /// Runs the body over the packed rows and keeps what its backward pass needs.
+    pub(super) fn forward(model: &Model, packed: Packed, lines: Tensor) -> Trunk {
+        let body = Body::new(&model.config, &packed);
+        let (stream, tape) = body.forward_taped(&model.weights);
+        let stream = stream.index_select(0, &lines);
+        Trunk {
+            packed,
+            body,
+            tape,
+            lines,
+            stream,
+        }
+    }
+
+    /// Hidden states at the lines, `[lines, hidden]`.
+    pub(super) fn hidden(&self, model: &Model) -> Tensor {
+        model.last_norm(&self.stream).0
+    }
+
+    /// Adds the gradients of the last norm and of everything below it to `grads`, given that of
+    /// [`Trunk::hidden`].
+    pub(super) fn backward(self, model: &Model, grads: &mut Weights<Tensor>, d_hidden: Tensor) {
+        let (_, inverse) = model.last_norm(&self.stream);
+        let mut d_chosen = self.stream.zeros_like();
+        rms_norm_backward(
+            &self.stream,
+            &inverse,
+            &model.weights.norm,
+            d_hidden,
+            &mut d_chosen,
+            &mut grads.norm,
+        );
+        let shape = [self.packed.len(), model.config.hidden as i64];
+        let mut d_stream = Tensor::zeros(shape, (self.stream.kind(), self.stream.device()));
+        let _ = d_stream.index_add_(0, &self.lines, &d_chosen);
+        self.body
+            .backward(&model.weights, grads, self.tape, d_stream);
+    }
+}
+
 /// A forward pass whose numbers can be differentiated in two stages.
 ///
 /// The body runs once and keeps its activations. The head gives per-token numbers in chunks and keeps
@@ -60,11 +118,8 @@ fn head(model: &Model, temperature: f64) -> Head<'_> {
 #[derive(Debug)]
 pub struct LivePass {
     temperature: f64,
-    packed: Packed,
-    body: Body,
-    tape: Tape,
-    /// The residual stream where tokens are predicted, `[tokens, hidden]`.
-    stream: Tensor,
+    targets: Tensor,
+    trunk: Trunk,
     scores: Scores,
 }
 
@@ -72,17 +127,14 @@ impl LivePass {
     /// Runs the model over the rows. `temperature` 0 reads as 1.
     pub fn forward(model: &Model, rows: &Rows, temperature: f64, want_entropy: bool) -> Self {
         let packed = Packed::rows(rows);
-        let body = Body::new(&model.config, &packed);
-        let (stream, tape) = body.forward_taped(&model.weights);
-        let stream = stream.index_select(0, &packed.predicting);
-        let (hidden, _) = model.last_norm(&stream);
-        let scores = head(model, temperature).forward(&hidden, &packed.targets, want_entropy);
+        let targets = packed.targets.shallow_clone();
+        let lines = packed.predicting.shallow_clone();
+        let trunk = Trunk::forward(model, packed, lines);
+        let scores = head(model, temperature).forward(&trunk.hidden(model), &targets, want_entropy);
         LivePass {
             temperature,
-            packed,
-            body,
-            tape,
-            stream,
+            targets,
+            trunk,
             scores,
         }
     }
@@ -97,10 +149,11 @@ impl LivePass {
         self.scores.entropy.as_ref().map(Tensor::shallow_clone)
     }
 
-    /// Adds to the gradient of `model`, which must be as it was in the forward pass, given the loss's gradient with respect to each log-probability
-    /// and each entropy, both `[tokens]`. `d_entropy` counts only where entropy was asked for.
+    /// Adds to the gradient of `model`, which must be as it was in the forward pass, given the loss's
+    /// gradient with respect to each log-probability and each entropy, both `[tokens]`. `d_entropy`
+    /// counts only where entropy was asked for.
     pub fn backward(self, model: &mut Model, d_logp: &Tensor, d_entropy: Option<&Tensor>) {
-        if self.packed.is_empty() {
+        if self.trunk.packed.is_empty() {
             return;
         }
         let mut grads = model.gradient_views();
@@ -108,28 +161,14 @@ impl LivePass {
         let d_logp = d_logp.to_kind(Kind::Float);
         let d_entropy = d_entropy.map(|d| d.to_kind(Kind::Float));
         let entropy = self.scores.entropy.as_ref().zip(d_entropy.as_ref());
-        let (hidden, inverse) = model.last_norm(&self.stream);
         let d_hidden = head(model, self.temperature).backward(
-            &hidden,
-            &self.packed.targets,
+            &self.trunk.hidden(model),
+            &self.targets,
             &d_logp,
             entropy,
             &mut grads.head,
         );
-        let mut d_predicting = self.stream.zeros_like();
-        rms_norm_backward(
-            &self.stream,
-            &inverse,
-            &model.weights.norm,
-            d_hidden,
-            &mut d_predicting,
-            &mut grads.norm,
-        );
-        let lines = [self.packed.len(), model.config.hidden as i64];
-        let mut d_stream = Tensor::zeros(lines, (self.stream.kind(), self.stream.device()));
-        let _ = d_stream.index_add_(0, &self.packed.predicting, &d_predicting);
-        self.body
-            .backward(&model.weights, &mut grads, self.tape, d_stream);
+        self.trunk.backward(model, &mut grads, d_hidden);
     }
 }
 

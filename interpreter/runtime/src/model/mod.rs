@@ -4,6 +4,8 @@
 //! [`Config`]; the families that differ only in names and biases are a table in [`family`].
 
 mod adamw;
+mod adapters;
+pub mod architecture;
 mod attention;
 mod body;
 pub mod config;
@@ -12,8 +14,10 @@ mod head;
 mod live;
 mod ops;
 mod pack;
+mod random;
 pub mod rope;
 mod save;
+mod scalar;
 mod stored;
 pub mod weights;
 
@@ -22,10 +26,15 @@ use std::path::Path;
 use tch::{Device, Kind, Tensor};
 
 pub use adamw::AdamW;
+pub use architecture::HeadKind;
 pub use config::Config;
 pub use head::Scores;
 pub use live::LivePass;
+pub use random::Draws;
+pub use scalar::{ScalarPass, States, Values};
 pub use weights::{Layer, Layout, Weights, parameter_count};
+
+use adapters::Adapters;
 
 use crate::fault::{Fault, Result};
 
@@ -56,7 +65,7 @@ impl Dtype {
     }
 }
 
-/// A causal language model.
+/// A decoder with a language head or a scalar one.
 #[derive(Debug)]
 pub struct Model {
     /// Its shape.
@@ -66,44 +75,97 @@ pub struct Model {
     layout: Layout,
     flat: Tensor,
     gradient: Option<Tensor>,
+    adapters: Option<Adapters>,
     dtype: Dtype,
 }
 
 impl Model {
-    /// Reads a Hugging Face directory: `config.json` and its safetensors, whole or in shards.
+    /// Reads a language model from a Hugging Face directory: `config.json` and its safetensors, whole or
+    /// in shards.
     ///
     /// Errors name the file and the tensor: no config or weights, an architecture that is not
     /// supported, a file that is cut off, a tensor that is missing, unknown or of another shape.
     pub fn load(dir: &Path, dtype: Dtype) -> Result<Model> {
         let config = Config::load(dir)?;
+        if config.head == HeadKind::Scalar {
+            let class = architecture::classification(config.family);
+            let message = format!("`{}` is a {class}, without a language head", dir.display());
+            return Err(Fault::new(message).help("`scalar(…)` reads it"));
+        }
+        let model = Model::blank(config, dtype)?;
+        stored::read(dir, HeadKind::Language, &model)?;
+        Ok(model)
+    }
+
+    /// Reads a scalar model. The head of a sequence classifier with one label is read; on the body of
+    /// a language model a new one is drawn, and the language head is left out.
+    pub fn load_scalar(dir: &Path, dtype: Dtype, draws: &Draws) -> Result<Model> {
+        let mut config = Config::load(dir)?;
+        let stored = std::mem::replace(&mut config.head, HeadKind::Scalar);
+        let model = Model::blank(config, dtype)?;
+        stored::read(dir, stored, &model)?;
+        if stored == HeadKind::Language {
+            random::fill_head(&model, draws);
+        }
+        Ok(model)
+    }
+
+    /// A model of the shape that `dir/config.json` describes, all weights drawn anew.
+    pub fn draw(dir: &Path, head: HeadKind, dtype: Dtype, draws: &Draws) -> Result<Model> {
+        let mut config = Config::load(dir)?;
+        config.head = head;
+        let model = Model::blank(config, dtype)?;
+        random::fill(&model, draws);
+        Ok(model)
+    }
+
+    /// A model whose parameters have no values yet.
+    fn blank(config: Config, dtype: Dtype) -> Result<Model> {
         let layout = Layout::new(&config);
         let flat = Tensor::f_empty([layout.len()], (dtype.kind(), Device::Cpu)).map_err(|_| {
             let bytes = layout.len() as u64 * dtype.bytes() as u64;
             Fault::new(format!("no memory for {} MB of weights", bytes >> 20))
         })?;
-        stored::read(dir, &config, &layout, &flat)?;
-        Ok(Model {
+        Ok(Model::over(config, layout, flat, dtype))
+    }
+
+    fn over(config: Config, layout: Layout, flat: Tensor, dtype: Dtype) -> Model {
+        Model {
             weights: layout.weights.views(&flat),
             config,
             layout,
             flat,
             gradient: None,
+            adapters: None,
             dtype,
-        })
+        }
     }
 
-    /// A deep copy of the parameters as they are now: the frozen anchor.
-    pub fn snapshot(&self) -> Model {
-        let layout = Layout::new(&self.config);
-        let flat = self.flat.copy();
-        Model {
-            config: self.config.clone(),
-            weights: layout.weights.views(&flat),
-            layout,
-            flat,
-            gradient: None,
-            dtype: self.dtype,
+    /// The parameters as they were loaded, frozen, for a model that nothing trains: those of an adapted
+    /// model are shared, in another case they are copied.
+    pub fn anchor(&self, dtype: Dtype) -> Model {
+        match &self.adapters {
+            Some(adapters) if dtype == self.dtype => {
+                let flat = adapters.base().shallow_clone();
+                Model::over(self.config.clone(), Layout::new(&self.config), flat, dtype)
+            }
+            _ => self.snapshot_in(dtype),
         }
+    }
+
+    /// A copy of the parameters as they are now, in a type of its own.
+    pub fn snapshot_in(&self, dtype: Dtype) -> Model {
+        // `to_kind` copies nothing where the type is the same.
+        let flat = match dtype == self.dtype {
+            true => self.flat.copy(),
+            false => self.flat.to_kind(dtype.kind()),
+        };
+        Model::over(self.config.clone(), Layout::new(&self.config), flat, dtype)
+    }
+
+    /// A deep copy of the parameters as they are now.
+    pub fn snapshot(&self) -> Model {
+        self.snapshot_in(self.dtype)
     }
 
     /// All parameters, one after another in the order of [`Model::layout`].
@@ -124,6 +186,33 @@ impl Model {
             .gradient
             .get_or_insert_with(|| Tensor::zeros([len], (Kind::Float, self.flat.device())));
         self.layout.weights.views(gradient)
+    }
+
+    /// What an optimizer changes: all parameters, or the f32 numbers of the adapters.
+    fn trained(&self) -> &Tensor {
+        match &self.adapters {
+            Some(adapters) => adapters.numbers(),
+            None => &self.flat,
+        }
+    }
+
+    /// The gradient of [`Model::trained`], where there is one.
+    fn trained_gradient(&self) -> Option<Tensor> {
+        let gradient = self.gradient.as_ref()?;
+        Some(match &self.adapters {
+            Some(adapters) => adapters.gradient(gradient),
+            None => gradient.shallow_clone(),
+        })
+    }
+
+    /// Follows a change of [`Model::trained`], and begins a new gradient.
+    fn follow(&mut self) {
+        if let Some(adapters) = &self.adapters {
+            adapters.merge(&self.flat);
+        }
+        if let Some(gradient) = &mut self.gradient {
+            let _ = gradient.zero_();
+        }
     }
 
     /// Whether every parameter is a finite number.

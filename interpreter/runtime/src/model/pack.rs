@@ -1,8 +1,8 @@
 //! Packing rows without padding: each prompt once, then its responses, one token a line of every matrix.
 //!
 //! A group is a tree: the prompt is the trunk and each response a branch. A branch sees the trunk and
-//! itself. The last token of a response predicts nothing that is asked for, so it is a target and never
-//! an input.
+//! itself. The last token of a response predicts nothing that is asked for, so it is a target and no
+//! input, unless the state after it is wanted.
 
 use tch::Tensor;
 
@@ -19,6 +19,9 @@ pub struct Packed {
     pub predicting: Tensor,
     /// The response tokens, `[tokens]`.
     pub targets: Tensor,
+    /// For each response, the packed line of its last token, `[responses]`: of the prompt's where it has
+    /// none. Only in [`Packed::whole`], else empty.
+    pub last: Tensor,
     /// Who attends to whom.
     pub trees: Vec<Tree>,
 }
@@ -53,6 +56,15 @@ impl Packed {
         packing.finish()
     }
 
+    /// Packs prompts with their responses, every token an input, so that each response has a last state.
+    pub fn whole(rows: &Rows) -> Packed {
+        let mut packing = Packing::default();
+        for (prompt, responses) in rows.prompts.iter().zip(rows.responses.chunks(rows.group)) {
+            packing.whole_tree(prompt, responses);
+        }
+        packing.finish()
+    }
+
     /// Packs one sequence, of which every token is an input and none a target.
     pub fn sequence(ids: &[u32]) -> Packed {
         let mut packing = Packing::default();
@@ -77,6 +89,7 @@ struct Packing {
     positions: Vec<i64>,
     predicting: Vec<i64>,
     targets: Vec<i64>,
+    last: Vec<i64>,
     trees: Vec<Tree>,
 }
 
@@ -100,6 +113,26 @@ impl Packing {
         self.trees.push(Tree { trunk, branches });
     }
 
+    fn whole_tree(&mut self, prompt: &[u32], responses: &[Vec<u32>]) {
+        let trunk = self.span(prompt, 0);
+        let mut branches = Vec::new();
+        for response in responses {
+            let branch = self.span(response, trunk.len);
+            let before = trunk.start + trunk.len - 1;
+            if branch.len == 0 {
+                self.last.push(before);
+                continue;
+            }
+            let end = branch.start + branch.len - 1;
+            self.predicting.push(before);
+            self.predicting.extend(branch.start..end);
+            self.targets.extend(response.iter().map(|&t| i64::from(t)));
+            self.last.push(end);
+            branches.push(branch);
+        }
+        self.trees.push(Tree { trunk, branches });
+    }
+
     fn span(&mut self, ids: &[u32], position: i64) -> Span {
         let start = self.ids.len() as i64;
         let len = ids.len() as i64;
@@ -114,6 +147,7 @@ impl Packing {
             positions: self.positions,
             predicting: Tensor::from_slice(&self.predicting),
             targets: Tensor::from_slice(&self.targets),
+            last: Tensor::from_slice(&self.last),
             trees: self.trees,
         }
     }
@@ -139,6 +173,21 @@ mod tests {
         );
         assert_eq!(Vec::<i64>::try_from(&packed.targets)?, [1, 2, 3, 4, 8, 9]);
         assert_eq!(packed.trees[0].branches, [Span { start: 2, len: 2 }]);
+        Ok(())
+    }
+
+    #[test]
+    fn whole_rows_have_every_token_and_a_last_line_each() -> Result<(), tch::TchError> {
+        let rows = Rows {
+            prompts: vec![vec![5, 6].into(), vec![7].into()],
+            group: 2,
+            responses: vec![vec![1, 2], vec![], vec![], vec![8]],
+        };
+        let packed = Packed::whole(&rows);
+        assert_eq!(Vec::<i64>::try_from(&packed.ids)?, [5, 6, 1, 2, 7, 8]);
+        assert_eq!(packed.positions, [0, 1, 2, 3, 0, 1]);
+        assert_eq!(Vec::<i64>::try_from(&packed.predicting)?, [1, 2, 4]);
+        assert_eq!(Vec::<i64>::try_from(&packed.last)?, [3, 1, 4, 5]);
         Ok(())
     }
 

@@ -6,9 +6,10 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use safetensors::tensor::{Dtype as Stored, View, serialize_to_file};
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
-use super::{Dtype, Model};
+use super::Model;
+use super::weights::Parameter;
 use crate::fault::{Fault, Result};
 
 impl Model {
@@ -17,45 +18,47 @@ impl Model {
     /// The file is complete or absent: it is written beside its place, synced, and renamed over what
     /// was there, which survives any failure.
     pub fn save(&self, dir: &Path) -> Result<()> {
-        fs::create_dir_all(dir).map_err(|e| unwritable(dir, e))?;
-        let path = dir.join("model.safetensors");
-        let partial = dir.join(format!(".model.safetensors.{}", std::process::id()));
-        let written = self.write(&partial).and_then(|()| {
-            fs::rename(&partial, &path)?;
-            // The rename itself lasts only once the directory is synced.
-            File::open(dir)?.sync_all()
-        });
-        written.map_err(|e| {
-            // What is left of the partial file is of no use; that it cannot be removed is no further news.
-            let _ = fs::remove_file(&partial);
-            unwritable(&path, e)
-        })
+        let view = |p: &Parameter| (p.name.clone(), p.slot.view(&self.flat));
+        let tensors = self.layout.parameters.iter().map(view).collect();
+        write_file(dir, "model.safetensors", tensors)
     }
+}
 
-    fn write(&self, path: &Path) -> std::io::Result<()> {
-        let stored = match self.dtype {
-            Dtype::F32 => Stored::F32,
-            Dtype::Bf16 => Stored::BF16,
-        };
-        let tensors = self.layout.parameters.iter().map(|parameter| {
-            let shape = parameter.slot.shape.iter().map(|&d| d as usize).collect();
-            let tensor = parameter.slot.view(&self.flat);
-            (
-                parameter.name.as_str(),
-                Bytes {
-                    tensor,
-                    stored,
-                    shape,
-                },
-            )
-        });
+/// Writes tensors of f32 or bf16 as a safetensors file, complete or not at all.
+pub(super) fn write_file(dir: &Path, name: &str, tensors: Vec<(String, Tensor)>) -> Result<()> {
+    replace(dir, name, |path| {
+        let tensors = tensors
+            .iter()
+            .map(|(name, tensor)| (name, Bytes::of(tensor)));
         let format = HashMap::from([("format".to_string(), "pt".to_string())]);
         serialize_to_file(tensors, Some(format), path).map_err(|e| match e {
             safetensors::SafeTensorError::IoError(e) => e,
             other => std::io::Error::other(other),
-        })?;
-        File::options().write(true).open(path)?.sync_all()
-    }
+        })
+    })
+}
+
+/// Writes a JSON file, complete or not at all.
+pub(super) fn write_text(dir: &Path, name: &str, value: &serde_json::Value) -> Result<()> {
+    replace(dir, name, |path| fs::write(path, format!("{value:#}\n")))
+}
+
+/// Writes a file beside its place, syncs it, and renames it over what was there.
+fn replace(dir: &Path, name: &str, write: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<()> {
+    fs::create_dir_all(dir).map_err(|e| unwritable(dir, e))?;
+    let path = dir.join(name);
+    let partial = dir.join(format!(".{name}.{}", std::process::id()));
+    let written = write(&partial).and_then(|()| {
+        File::options().write(true).open(&partial)?.sync_all()?;
+        fs::rename(&partial, &path)?;
+        // The rename itself lasts only once the directory is synced.
+        File::open(dir)?.sync_all()
+    });
+    written.map_err(|e| {
+        // What is left of the partial file is of no use; that it cannot be removed is no further news.
+        let _ = fs::remove_file(&partial);
+        unwritable(&path, e)
+    })
 }
 
 fn unwritable(path: &Path, error: std::io::Error) -> Fault {
@@ -68,13 +71,27 @@ fn unwritable(path: &Path, error: std::io::Error) -> Fault {
     }
 }
 
-struct Bytes {
-    tensor: Tensor,
+struct Bytes<'t> {
+    tensor: &'t Tensor,
     stored: Stored,
     shape: Vec<usize>,
 }
 
-impl View for Bytes {
+impl<'t> Bytes<'t> {
+    fn of(tensor: &'t Tensor) -> Self {
+        Bytes {
+            tensor,
+            // The two types of parameters.
+            stored: match tensor.kind() {
+                Kind::BFloat16 => Stored::BF16,
+                _ => Stored::F32,
+            },
+            shape: tensor.size().iter().map(|&d| d as usize).collect(),
+        }
+    }
+}
+
+impl View for Bytes<'_> {
     fn dtype(&self) -> Stored {
         self.stored
     }

@@ -8,14 +8,18 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Dtype as Stored, Metadata, TensorInfo};
 use tch::{Kind, Tensor};
 
+use super::architecture::{SCALAR_HEAD, several_labels};
 use super::config::Config;
 use super::weights::Layout;
+use super::{HeadKind, Model};
 use crate::fault::{Fault, Result};
 
-/// Fills `flat` with the tensors stored in `dir`, converting them to its type.
+/// Fills a model with the tensors stored in `dir`, converting them to its type. `head` is what the
+/// checkpoint has; a scalar model leaves a language head out, and its own is then still to be drawn.
 ///
 /// Every parameter must be stored once with its shape, and nothing else may be stored.
-pub(super) fn read(dir: &Path, config: &Config, layout: &Layout, flat: &Tensor) -> Result<()> {
+pub(super) fn read(dir: &Path, head: HeadKind, model: &Model) -> Result<()> {
+    let (config, layout) = (&model.config, &model.layout);
     let mut shards = Vec::new();
     let mut home = HashMap::new();
     for path in files(dir)? {
@@ -26,7 +30,11 @@ pub(super) fn read(dir: &Path, config: &Config, layout: &Layout, flat: &Tensor) 
         shards.push(shard);
     }
     refuse_unknown(dir, config, layout, &home)?;
+    let drawn = (head != config.head).then(|| format!("{SCALAR_HEAD}.weight"));
     for parameter in &layout.parameters {
+        if Some(&parameter.name) == drawn.as_ref() {
+            continue;
+        }
         let Some(&at) = home.get(&parameter.name) else {
             let message = format!("`{}` has no tensor `{}`", dir.display(), parameter.name);
             return Err(match parameter.name.starts_with(config.family.names.head) {
@@ -35,7 +43,7 @@ pub(super) fn read(dir: &Path, config: &Config, layout: &Layout, flat: &Tensor) 
             });
         };
         let tensor = shards[at].read(&parameter.name, &parameter.slot.shape)?;
-        parameter.slot.view(flat).copy_(&tensor);
+        parameter.slot.view(&model.flat).copy_(&tensor);
     }
     Ok(())
 }
@@ -84,10 +92,11 @@ fn refuse_unknown(
 ) -> Result<()> {
     let names = config.family.names;
     let tied_head = format!("{}.weight", names.head);
+    let spare_head = config.tied || config.head == HeadKind::Scalar;
     let mut unknown: Vec<&String> = home
         .keys()
         .filter(|name| !layout.parameters.iter().any(|p| p.name == **name))
-        .filter(|name| !(config.tied && **name == tied_head))
+        .filter(|name| !(spare_head && **name == tied_head))
         .filter(|name| !names.ignored.iter().any(|end| name.ends_with(end)))
         .collect();
     unknown.sort();
@@ -160,6 +169,11 @@ impl Shard {
         {
             let stored = &info.shape;
             let path = self.path.display();
+            if let (true, [labels, _]) = (name.starts_with(SCALAR_HEAD), stored.as_slice())
+                && *labels != 1
+            {
+                return Err(several_labels(&format!(" in `{path}`"), *labels));
+            }
             let fault = Fault::new(format!(
                 "tensor `{name}` in `{path}` has shape {stored:?}; config.json asks for {shape:?}"
             ));

@@ -6,6 +6,8 @@
 
 use tch::Tensor;
 
+use super::HeadKind;
+use super::architecture::SCALAR_HEAD;
 use super::config::Config;
 
 /// A parameter's place: `T` is a [`Slot`] in a layout and a view of a buffer in a model.
@@ -17,7 +19,7 @@ pub struct Weights<T> {
     pub layers: Vec<Layer<T>>,
     /// Last norm, `[hidden]`.
     pub norm: T,
-    /// Head, `[vocab, hidden]`: the embedding itself where tied.
+    /// Head, `[vocab, hidden]`, the embedding itself where tied; `[1, hidden]` of a scalar model.
     pub head: T,
 }
 
@@ -123,9 +125,10 @@ impl Layout {
             .map(|i| layer(&mut at, config, i))
             .collect();
         let norm = at.vector(format!("{}.weight", names.norm), hidden);
-        let head = match config.tied {
-            true => embed.clone(),
-            false => at.matrix(names.head, vocab, hidden),
+        let head = match config.head {
+            HeadKind::Scalar => at.matrix(SCALAR_HEAD, 1, hidden),
+            HeadKind::Language if config.tied => embed.clone(),
+            HeadKind::Language => at.matrix(names.head, vocab, hidden),
         };
         Layout {
             weights: Weights {

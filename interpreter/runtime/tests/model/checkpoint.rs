@@ -9,7 +9,7 @@ use tch::{Kind, Tensor};
 use super::{FIXTURES, Outcome, apart, fixture, folder};
 
 /// A copy of a fixture to break.
-fn copied(name: &str) -> Result<tempfile::TempDir, std::io::Error> {
+pub(super) fn copied(name: &str) -> Result<tempfile::TempDir, std::io::Error> {
     let dir = tempfile::tempdir()?;
     for entry in fs::read_dir(folder(name))? {
         let entry = entry?;
@@ -30,7 +30,7 @@ fn refusal(dir: &Path) -> Result<String, String> {
 }
 
 /// Replaces text in config.json.
-fn edit_config(dir: &Path, from: &str, to: &str) -> std::io::Result<()> {
+pub(super) fn edit_config(dir: &Path, from: &str, to: &str) -> std::io::Result<()> {
     let path = dir.join("config.json");
     let text = fs::read_to_string(&path)?;
     assert!(text.contains(from), "{from}");
@@ -38,7 +38,7 @@ fn edit_config(dir: &Path, from: &str, to: &str) -> std::io::Result<()> {
 }
 
 /// Rewrites the weights after a change.
-fn edit_weights(dir: &Path, change: impl Fn(&mut Vec<(String, Tensor)>)) -> Outcome {
+pub(super) fn edit_weights(dir: &Path, change: impl Fn(&mut Vec<(String, Tensor)>)) -> Outcome {
     let path = dir.join("model.safetensors");
     let mut tensors = Tensor::read_safetensors(&path)?;
     change(&mut tensors);

@@ -1,8 +1,10 @@
 //! Models against transformers' numbers, packing against plain sequences, and broken checkpoints.
 
 mod checkpoint;
+mod lora;
 mod packing;
 mod parity;
+mod scalar;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -37,7 +39,14 @@ struct Fixture {
     expected: HashMap<String, Tensor>,
 }
 
-fn fixture(name: &str) -> Result<Fixture, Box<dyn std::error::Error>> {
+/// What a fixture holds beside its checkpoint.
+struct Expected {
+    sequence: Vec<u32>,
+    rows: Rows,
+    tensors: HashMap<String, Tensor>,
+}
+
+fn expected(name: &str) -> Result<Expected, Box<dyn std::error::Error>> {
     let dir = folder(name);
     let json: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(dir.join("rows.json"))?)?;
@@ -47,12 +56,21 @@ fn fixture(name: &str) -> Result<Fixture, Box<dyn std::error::Error>> {
         group: serde_json::from_value(json["group"].clone())?,
         responses: serde_json::from_value(json["responses"].clone())?,
     };
-    let expected = Tensor::read_safetensors(dir.join("expected.safetensors"))?;
-    Ok(Fixture {
-        model: Model::load(&dir, Dtype::F32)?,
+    let tensors = Tensor::read_safetensors(dir.join("expected.safetensors"))?;
+    Ok(Expected {
         sequence: serde_json::from_value(json["sequence"].clone())?,
         rows,
-        expected: expected.into_iter().collect(),
+        tensors: tensors.into_iter().collect(),
+    })
+}
+
+fn fixture(name: &str) -> Result<Fixture, Box<dyn std::error::Error>> {
+    let found = expected(name)?;
+    Ok(Fixture {
+        model: Model::load(&folder(name), Dtype::F32)?,
+        sequence: found.sequence,
+        rows: found.rows,
+        expected: found.tensors,
     })
 }
 

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use rlhf_lang::diag::Diagnostic;
-use rlhf_lang::graph::{AxisSize, Dtype, Graph, ModelKind, NodeKind};
+use rlhf_lang::graph::{AxisSize, Dtype, Graph, Init, ModelKind, NodeKind};
 use rlhf_lang::source::Span;
 use rlhf_plan::memory::{self, MICRO_TOKENS, Memory};
 use rlhf_plan::shape::ModelShape;
 
-use crate::hub;
+use crate::hub::{self, Parts};
 use crate::machine;
 use crate::outcome::{Outcome, Stop};
 use crate::terminal::number;
@@ -17,11 +17,15 @@ use crate::terminal::number;
 pub fn checkpoints(graph: &Graph, folder: &Path, say: &dyn Fn(&str)) -> Outcome<Vec<PathBuf>> {
     let mut directories: Vec<PathBuf> = vec![];
     for model in &graph.models {
+        let parts = match model.init {
+            Init::Checkpoint => Parts::All,
+            Init::Random => Parts::Shape,
+        };
         let directory = match &model.kind {
             ModelKind::Causal { checkpoint, span }
             | ModelKind::Scalar {
                 checkpoint, span, ..
-            } => hub::resolve(checkpoint, *span, folder, say).map_err(Stop::Failed)?,
+            } => hub::resolve(checkpoint, *span, folder, parts, say).map_err(Stop::Failed)?,
             // A frozen model is declared after its origin.
             ModelKind::Frozen(origin) => directories[origin.0 as usize].clone(),
         };
@@ -105,7 +109,7 @@ fn models(graph: &Graph, shapes: &[ModelShape], dtype: Dtype) -> String {
                 Dtype::F32 => "f32",
                 Dtype::Bf16 => "bf16",
             };
-            let size = number::parameters(shape.parameters());
+            let size = number::parameters(memory::parameters(&model.kind, shape));
             format!("{} {size} {dtype}", model.name)
         }
     });
