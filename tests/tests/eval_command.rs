@@ -195,7 +195,9 @@ fn a_gradient_of_what_is_no_number_says_so() {
         assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
         assert!(ran.err.contains(says), "{}", ran.err);
     }
-    let ran = scene.rlhf(&["eval", "x", "--let", "x=2", "--let", "name=ann", "--grad", "name"]);
+    let ran = scene.rlhf(&[
+        "eval", "x", "--let", "x=2", "--let", "name=ann", "--grad", "name",
+    ]);
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("`name` holds text"), "{}", ran.err);
 }

@@ -200,7 +200,16 @@ const BEFORE: &[&str] = &[
 #[test]
 fn every_loss_of_the_library_is_under_both_laws() {
     let mut missing = vec![];
-    for module in ["ppo", "value", "kl", "sft", "dpo", "preference", "kto", "reward"] {
+    for module in [
+        "ppo",
+        "value",
+        "kl",
+        "sft",
+        "dpo",
+        "preference",
+        "kto",
+        "reward",
+    ] {
         let text = rlhf_stdlib::module(&format!("std.{module}")).unwrap();
         for line in text.lines() {
             let Some((name, _)) = line.strip_prefix("fn ").and_then(|l| l.split_once('(')) else {
