@@ -14,16 +14,19 @@ fn modules() -> impl Iterator<Item = &'static str> {
 }
 
 /// An argument that fits a parameter.
-fn argument(p: &FnParam, along_tokens: bool) -> String {
+fn argument(p: &FnParam, all: &[FnParam]) -> String {
+    let along_tokens = all.iter().any(|p| p.name.text == "t");
+    let of_tokens = |p: &FnParam| p.ty.axes.as_ref().is_some_and(|a| a.len() > 1);
     match (&p.ty.kind, &p.ty.axes) {
         (TypeKind::Name(n), _) if n == "axis" && p.name.text == "t" => "T".into(),
         (TypeKind::Name(n), _) if n == "axis" => "G".into(),
+        (TypeKind::Name(n), _) if n == "axes" && all.iter().any(of_tokens) => "[B, G, T]".into(),
         (TypeKind::Name(n), _) if n == "axes" => "[B, G]".into(),
         (TypeKind::Name(n), None) if n == "int" => "3".into(),
         (TypeKind::Name(n), None) if n == "bool" => "true".into(),
         (TypeKind::Name(n), Some(_)) if n == "bool" => "r > 0".into(),
         (_, None) => "0.5".into(),
-        (_, Some(axes)) if axes.len() > 1 || along_tokens => "x".into(),
+        (_, Some(_)) if along_tokens || of_tokens(p) => "x".into(),
         _ => "r".into(),
     }
 }
@@ -52,8 +55,7 @@ fn every_function_lowers_with_all_its_arguments_and_with_none_of_its_defaults() 
             assert!(item.doc.is_some(), "{module}.{} has no doc", f.name.text);
             for defaults in [true, false] {
                 let given = f.params.iter().filter(|p| defaults || p.default.is_none());
-                let along_tokens = f.params.iter().any(|p| p.name.text == "t");
-                let args: Vec<String> = given.map(|p| argument(p, along_tokens)).collect();
+                let args: Vec<String> = given.map(|p| argument(p, &f.params)).collect();
                 let call = format!("{}({})", f.name.text, args.join(", "));
                 let uses = match module {
                     "std.prelude" => vec![],
