@@ -1,7 +1,7 @@
 //! What the language has and a rank does not run yet: said before anything is loaded.
 
 use rlhf_lang::diag::{Diagnostic, Level};
-use rlhf_lang::graph::{AxisSize, Graph, NodeKind, Op, RewardSource, Selection};
+use rlhf_lang::graph::{Graph, RewardSource};
 use rlhf_lang::source::Span;
 
 /// The same as warnings, for a check: the program means what it says, and a run would refuse it.
@@ -42,47 +42,6 @@ pub fn unsupported(graph: &Graph) -> Vec<Diagnostic> {
             RewardSource::Python { .. } => {}
             RewardSource::Http { span, .. } => add("http", *span, works),
             RewardSource::Command { span, .. } => add("command", *span, works),
-        }
-    }
-    for state in &graph.states {
-        add("state", state.span, "params and `iteration` run");
-    }
-    for id in graph.dag.order() {
-        let node = graph.dag.node(id);
-        match &node.kind {
-            NodeKind::Select { by, .. } => add(
-                match by {
-                    Selection::Pick { .. } => "pick of a rollout",
-                    Selection::Top { .. } => "top of a rollout",
-                },
-                node.span,
-                "`pick` of a value runs; a weight that is 0 drops a response from a loss",
-            ),
-            NodeKind::Blend { .. } => add("next of a model", node.span, "frozen models run"),
-            NodeKind::Generate { rollout, .. } | NodeKind::Answer { rollout, .. } => {
-                let rollout = graph.rollout(*rollout);
-                let part = matches!(graph.axis(rollout.rows).size, AxisSize::Subset(_));
-                if rollout.over.is_some() || part {
-                    add(
-                        "a prompt for each response",
-                        node.span,
-                        "prompts over the rows of the step run",
-                    );
-                }
-            }
-            _ => {}
-        }
-    }
-    for e in &graph.exprs {
-        match &e.op {
-            Op::Restrict(_) => add("rows", e.span, "every row of the step is used"),
-            Op::Top { .. } => add("top", e.span, "`pick` with `argmax` selects one"),
-            Op::Pick(_) if e.ty.axes.iter().any(|a| graph.axis(*a).of.is_some()) => add(
-                "pick of tokens",
-                e.span,
-                "`pick` of one number a response runs",
-            ),
-            _ => {}
         }
     }
     found

@@ -42,6 +42,45 @@ impl Rows {
         }
     }
 
+    /// The given prompts with all their responses, in that order.
+    pub fn select(&self, prompts: &[usize]) -> Rows {
+        let responses = self.responses_of(prompts);
+        Rows {
+            prompts: prompts.iter().map(|p| self.prompts[*p].clone()).collect(),
+            group: self.group,
+            responses: responses.map(|r| self.responses[r].clone()).collect(),
+        }
+    }
+
+    /// The responses to some prompts, by their places among all.
+    pub fn responses_of<'a>(&self, prompts: &'a [usize]) -> impl Iterator<Item = usize> + use<'a> {
+        let group = self.group;
+        prompts.iter().flat_map(move |p| p * group..(p + 1) * group)
+    }
+
+    /// Some responses, each with its prompt, in groups of `group`. Where a group would have several
+    /// prompts every response is a group of its own.
+    pub fn select_responses(&self, responses: &[usize], group: usize) -> Rows {
+        let prompt = |r: &usize| &self.prompts[r / self.group];
+        let group = group.max(1);
+        let alike = |of: &[usize]| of.iter().all(|r| prompt(r) == prompt(&of[0]));
+        let group = match responses.chunks(group).all(alike) {
+            true => group,
+            false => 1,
+        };
+        Rows {
+            prompts: responses
+                .chunks(group)
+                .map(|c| prompt(&c[0]).clone())
+                .collect(),
+            group,
+            responses: responses
+                .iter()
+                .map(|r| self.responses[*r].clone())
+                .collect(),
+        }
+    }
+
     /// Ranges of prompts that each hold at most `budget` tokens, prompts and responses together, and at
     /// least one prompt. One range, perhaps empty, where everything fits.
     pub fn portions(&self, budget: usize) -> Vec<Range<usize>> {

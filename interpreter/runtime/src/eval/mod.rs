@@ -41,7 +41,7 @@ pub fn run(request: &EvalRequest) -> Result<Json> {
         .iter()
         .map(|id| leaf(&mut env, *id, graph))
         .collect::<Result<Vec<_>>>()?;
-    let value = expr::eval(graph, request.root, &env)?;
+    let value = expr::eval_kept(graph, request.root, &mut env)?;
     let ty = &graph.expr(request.root).ty;
     let mut answer = json!({ "value": write(&value, ty.elem, &env.shapes)? });
     let mut gradients = Map::new();

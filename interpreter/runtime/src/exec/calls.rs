@@ -20,6 +20,7 @@ impl Context<'_> {
         let mut env = Env {
             iteration: iteration.max(1) as f64,
             iterations: self.scheduled as f64,
+            states: self.states.clone(),
             ..Env::default()
         };
         for (index, axis) in self.job.graph.axes.iter().enumerate() {
@@ -30,7 +31,9 @@ impl Context<'_> {
         Pass {
             iteration,
             rows,
+            axis: None,
             env,
+            next: HashMap::new(),
             rollouts: HashMap::new(),
             metrics: IndexMap::new(),
             late_metrics: IndexMap::new(),
@@ -44,7 +47,11 @@ impl Context<'_> {
         let job = self.job;
         let node = job.graph.dag.node(id);
         let start = Instant::now();
-        guarded(|| self.dispatch(node, pass)).map_err(|f| f.at(node.span))?;
+        guarded(|| {
+            self.dispatch(node, pass)?;
+            tch::no_grad(|| pass.env.settle(&job.graph))
+        })
+        .map_err(|f| f.at(node.span))?;
         if !matches!(node.kind, NodeKind::Load { .. } | NodeKind::Map { .. }) {
             pass.seconds
                 .insert(node.name.clone(), start.elapsed().as_secs_f64());
@@ -61,7 +68,7 @@ impl Context<'_> {
                 columns,
             } => pass.load(&self.tables[data.0 as usize], *axis, columns),
             NodeKind::Map { expr, value } => {
-                let computed = tch::no_grad(|| expr::eval(graph, *expr, &pass.env))?;
+                let computed = tch::no_grad(|| expr::eval_kept(graph, *expr, &mut pass.env))?;
                 pass.env.values.insert(*value, computed);
                 Ok(())
             }
@@ -75,8 +82,8 @@ impl Context<'_> {
                 // The only rank always samples from the newest weights.
                 stale: _,
             } => {
-                let prompts = self.encode_prompts(*model, *prompt, *chat, pass)?;
-                self.check_room(node, &prompts, &pass.rows)?;
+                let prompts = self.encode_prompts(*model, *prompt, *chat, *rollout, pass)?;
+                self.check_room(node, &prompts, pass)?;
                 let drawn = self.generate(node, *model, prompts, sampling, *rollout, pass)?;
                 self.bind_rollout(drawn, members, pass)
             }
@@ -88,8 +95,8 @@ impl Context<'_> {
                 rollout,
                 members,
             } => {
-                let prompts = self.encode_prompts(*model, *prompt, *chat, pass)?;
-                self.check_room(node, &prompts, &pass.rows)?;
+                let prompts = self.encode_prompts(*model, *prompt, *chat, *rollout, pass)?;
+                self.check_room(node, &prompts, pass)?;
                 let drawn = self.answer(*model, prompts, *text, *rollout, pass)?;
                 self.bind_rollout(drawn, members, pass)
             }
@@ -118,10 +125,21 @@ impl Context<'_> {
                 Ok(())
             }
             NodeKind::Train(train) => self.train(node, train, pass),
-            // Refused before loading: `plan::support`.
-            NodeKind::Select { .. } | NodeKind::Next { .. } | NodeKind::Blend { .. } => {
-                Err(Fault::new(format!("`{}` is not run yet", node.name)))
+            NodeKind::Select {
+                from,
+                by,
+                rollout,
+                members,
+            } => {
+                let drawn = self.select(*from, by, *rollout, pass)?;
+                self.bind_rollout(drawn, members, pass)
             }
+            NodeKind::Next { state, expr } => self.next_state(node, *state, *expr, pass),
+            NodeKind::Blend {
+                model,
+                toward,
+                rate,
+            } => self.blend(*model, *toward, *rate, pass),
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rlhf_kernels::parallel;
 use rlhf_lang::diag::Level;
-use rlhf_lang::graph::{self, Dtype, ExprRef, Graph, Init, ModelKind, NodeKind, Op};
+use rlhf_lang::graph::{self, Dtype, ExprRef, Graph, Init, ModelKind, NodeKind, Op, StateId};
 use rlhf_plan::launch::{Event, Job};
 use rlhf_text::Tokens;
 use rlhf_text::files;
@@ -15,12 +15,14 @@ use rlhf_text::reward::{self, Pool, Python};
 use rlhf_text::rows::{self, Table};
 
 use super::Emit;
+use super::carry::{first_states, is_blended};
 use super::checkpoint;
 use super::pass::Pass;
 use super::record::Record;
 use super::schedule::{iterations, step_load};
 use crate::fault::{Fault, Result};
-use crate::model::{self, AdamW, Config, Draws, HeadKind, Model};
+use crate::model::{self, AdamW, Average, Config, Draws, HeadKind, Model};
+use crate::value::Value;
 
 /// The state of a run.
 pub struct Context<'a> {
@@ -40,6 +42,10 @@ pub struct Context<'a> {
     pub models: Vec<Model>,
     /// Optimizers of the models that are trained.
     pub optimizers: Vec<Option<AdamW>>,
+    /// The averages behind models that follow another.
+    pub averages: Vec<Option<Average>>,
+    /// What the next iteration begins with.
+    pub states: HashMap<StateId, Value>,
     /// Reward workers, as in the graph.
     pub rewards: Vec<Pool>,
     /// Iterations by the program's schedule, which `iterations` and learning rates refer to.
@@ -99,6 +105,8 @@ impl<'a> Context<'a> {
             configs,
             models: vec![],
             optimizers: vec![],
+            averages: vec![],
+            states: first_states(graph),
             rewards,
             scheduled,
             last: scheduled.min(job.iterations.unwrap_or(usize::MAX)),
@@ -145,10 +153,10 @@ impl<'a> Context<'a> {
         (self.emit)(Event::Diagnostic(diagnostic));
     }
 
-    /// Saves every trained model as `<run>/<model>`, and its adapters as `<run>/<model>-adapter`.
+    /// Saves every model that was trained or that follows one as `<run>/<model>`, and its adapters as `<run>/<model>-adapter`.
     pub fn save(&mut self, iteration: usize) -> Result<()> {
         for (index, model) in self.job.graph.models.iter().enumerate() {
-            if self.optimizers[index].is_some() {
+            if self.optimizers[index].is_some() || self.averages[index].is_some() {
                 if !self.models[index].is_finite() {
                     return Err(Fault::code(
                         "R401",
@@ -203,6 +211,8 @@ impl<'a> Context<'a> {
                         optim.weight_decay,
                     )
                 }));
+            let follows = is_blended(graph, index);
+            self.averages.push(follows.then(|| Average::new(&model)));
             self.models.push(model);
         }
         Ok(())
@@ -269,12 +279,14 @@ impl<'a> Context<'a> {
                 model,
                 prompt,
                 chat,
+                rollout,
                 ..
             }
             | NodeKind::Answer {
                 model,
                 prompt,
                 chat,
+                rollout,
                 ..
             }) = &node.kind
             else {
@@ -286,9 +298,9 @@ impl<'a> Context<'a> {
             let count = self.tables[table].rows().min(CHECKED_ROWS);
             let pass = self.begin_over(table, (0..count).collect())?;
             let prompts = self
-                .encode_prompts(*model, *prompt, *chat, &pass)
+                .encode_prompts(*model, *prompt, *chat, *rollout, &pass)
                 .map_err(|f| f.at(node.span))?;
-            self.check_room(node, &prompts, &pass.rows)?;
+            self.check_room(node, &prompts, &pass)?;
         }
         Ok(())
     }
@@ -332,6 +344,7 @@ impl<'a> Context<'a> {
                 pass.load(&self.tables[table], *axis, columns)?;
             }
         }
+        pass.env.settle(graph)?;
         Ok(pass)
     }
 }
@@ -342,14 +355,6 @@ const CHECKED_ROWS: usize = 4096;
 fn is_trained(graph: &Graph, model: usize) -> bool {
     graph.dag.order().any(|id| match &graph.dag.node(id).kind {
         NodeKind::Train(train) => train.model.0 as usize == model,
-        _ => false,
-    })
-}
-
-/// Whether `next` moves the model's weights.
-fn is_blended(graph: &Graph, index: usize) -> bool {
-    graph.dag.order().any(|id| match &graph.dag.node(id).kind {
-        NodeKind::Blend { model, .. } => model.0 as usize == index,
         _ => false,
     })
 }

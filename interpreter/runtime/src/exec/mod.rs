@@ -1,10 +1,12 @@
 //! The run: iterations of the step's calls, evaluations when they are due, a checkpoint at the end.
 
 mod calls;
+mod carry;
 mod checkpoint;
 mod context;
 mod outputs;
 mod pass;
+mod reach;
 mod record;
 mod rollout;
 mod samples;
@@ -22,7 +24,7 @@ use crate::fault::Result;
 use context::Context;
 
 pub use pass::Drawn;
-pub use train::{Step, Update, update};
+pub use train::{Step, Update, measure, update};
 
 /// Where events go.
 pub type Emit<'a> = &'a mut dyn FnMut(Event);
@@ -86,6 +88,7 @@ impl Context<'_> {
         }
         let written = self.write_samples(iteration, &pass);
         self.unless_written(written);
+        self.states.extend(pass.next.drain());
         let report = pass.finish(start.elapsed().as_secs_f64());
         let written = self.record.metrics("step", &report);
         self.unless_written(written);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use rlhf_lang::graph::{AxisId, Forward, Graph, Metric, RolloutId, Train, ValueId};
+use rlhf_lang::graph::{AxisId, Forward, Graph, Metric, RolloutId, StateId, Train, ValueId};
 use rlhf_plan::launch::Report;
 use rlhf_text::rows::Table;
 use tch::Tensor;
@@ -13,6 +13,7 @@ use crate::batch::Rows;
 use crate::data;
 use crate::expr::{self, Env};
 use crate::fault::{Fault, Result};
+use crate::value::Value;
 
 /// The values of one iteration or one evaluation.
 pub struct Pass {
@@ -20,8 +21,12 @@ pub struct Pass {
     pub iteration: usize,
     /// Rows of the data set.
     pub rows: Vec<usize>,
+    /// The axis of these rows, once they are loaded.
+    pub axis: Option<AxisId>,
     /// What has been computed.
     pub env: Env,
+    /// What the next iteration begins with, by state.
+    pub next: HashMap<StateId, Value>,
     /// Responses by rollout.
     pub rollouts: HashMap<RolloutId, Drawn>,
     /// What was logged.
@@ -57,6 +62,7 @@ impl Pass {
         axis: AxisId,
         columns: &[(usize, ValueId)],
     ) -> Result<()> {
+        self.axis = Some(axis);
         self.env.shapes.set(axis, self.rows.len());
         for (column, value) in columns {
             self.env
@@ -87,63 +93,75 @@ impl Pass {
         }
     }
 
-    /// The part of everything that a minibatch of prompts needs: values, and rollouts in the order of
-    /// the training's forward passes.
+    /// The row of the data set that each prompt of a rollout comes from.
+    pub fn prompt_rows(&self, graph: &Graph, rollout: RolloutId) -> Result<Vec<usize>> {
+        let declared = graph.rollout(rollout);
+        let shapes = &self.env.shapes;
+        let origin = graph.origin(declared.rows);
+        let beside = declared.over.map_or(Ok(1), |a| shapes.length(a))?;
+        let rows = shapes.positions(declared.rows, origin)?.into_iter();
+        Ok(rows
+            .flat_map(|r| std::iter::repeat_n(self.rows[r], beside))
+            .collect())
+    }
+
+    /// The part of everything that a minibatch needs: values, and rollouts in the order of the
+    /// training's forward passes. `rows` are positions in this pass; of a part of the rows the minibatch
+    /// has those that are among them.
     pub fn minibatch(
         &self,
         graph: &Graph,
         train: &Train,
-        prompts: &[usize],
+        rows: &[usize],
     ) -> Result<(Env, Vec<Drawn>)> {
+        let Some(axis) = self.axis else {
+            return Ok((self.env.clone(), vec![]));
+        };
+        let shapes = &self.env.shapes;
+        let left = shapes.within(axis, rows);
         let drawn = |forward: &Forward| {
             let whole = self
                 .rollouts
                 .get(&forward.rollout)
                 .ok_or_else(|| missing(graph, forward.rollout))?;
-            whole.select(prompts)
+            let axis = graph.rollout(forward.rollout).rows;
+            // A row may have several prompts, which stay together.
+            let each = whole.rows.prompts.len() / shapes.length(axis)?.max(1);
+            let own = left.get(&axis).map_or(rows, Vec::as_slice);
+            let prompts: Vec<usize> = own.iter().flat_map(|r| r * each..(r + 1) * each).collect();
+            whole.select(&prompts)
         };
         let parts = train
             .forwards
             .iter()
             .map(drawn)
             .collect::<Result<Vec<_>>>()?;
-        let Some(axis) = train
-            .forwards
-            .first()
-            .map(|f| graph.rollout(f.rollout).rows)
-        else {
-            return Ok((self.env.clone(), parts));
-        };
-        Ok((self.env.restrict(axis, prompts)?, parts))
+        Ok((self.env.restrict(axis, rows)?, parts))
     }
 }
 
 impl Drawn {
     /// The given prompts with all their responses, in that order.
     pub fn select(&self, prompts: &[usize]) -> Result<Drawn> {
-        let group = self.rows.group;
+        let responses: Vec<usize> = self.rows.responses_of(prompts).collect();
+        self.with_rows(self.rollout, self.rows.select(prompts), &responses)
+    }
+
+    /// Some responses of this rollout as another rollout, in groups of `group`.
+    pub fn pick(&self, rollout: RolloutId, responses: &[usize], group: usize) -> Result<Drawn> {
+        let rows = self.rows.select_responses(responses, group);
+        self.with_rows(rollout, rows, responses)
+    }
+
+    fn with_rows(&self, rollout: RolloutId, rows: Rows, responses: &[usize]) -> Result<Drawn> {
         let offsets = self.rows.offsets();
-        let responses: Vec<usize> = prompts
-            .iter()
-            .flat_map(|p| p * group..(p + 1) * group)
-            .collect();
         let tokens: Vec<i64> = responses
             .iter()
             .flat_map(|r| offsets[*r] as i64..offsets[*r + 1] as i64)
             .collect();
         Ok(Drawn {
-            rollout: self.rollout,
-            rows: Rows {
-                prompts: prompts
-                    .iter()
-                    .map(|p| self.rows.prompts[*p].clone())
-                    .collect(),
-                group,
-                responses: responses
-                    .iter()
-                    .map(|r| self.rows.responses[*r].clone())
-                    .collect(),
-            },
+            rollout,
+            rows,
             logp: self
                 .logp
                 .f_index_select(0, &Tensor::f_from_slice(&tokens)?)?,

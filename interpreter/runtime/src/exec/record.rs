@@ -28,7 +28,7 @@ pub struct Sample<'a> {
     pub call: &'a str,
     /// The row of the data set, from 0.
     pub row: usize,
-    /// The response's index in its group.
+    /// The response's index among those of its row.
     pub sample: usize,
     /// The prompt: text, or messages.
     pub prompt: serde_json::Value,

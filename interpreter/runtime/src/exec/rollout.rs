@@ -5,33 +5,35 @@ use std::time::Instant;
 
 use rlhf_kernels::philox;
 use rlhf_lang::graph::{
-    AxisSize, ExprRef, Forward, Member, ModelId, Node, NodeKind, RolloutId, Sampling, Scope,
-    ValueId,
+    AxisSize, ExprRef, Forward, Graph, Member, ModelId, Node, NodeKind, RolloutId, Sampling, Scope,
+    Selection, ValueId,
 };
 use rlhf_plan::launch::Event;
 use rlhf_text::Message;
 use tch::Tensor;
 
 use super::context::Context;
-use super::pass::{Drawn, Pass};
+use super::pass::{Drawn, Pass, missing};
 use crate::batch::Rows;
 use crate::expr;
 use crate::fault::{Fault, Result};
 use crate::generate::{self, Ending, Request, SampleKey};
-use crate::value::{Data, Value};
+use crate::value::{Data, Value, align};
 
 impl Context<'_> {
-    /// Token ids of an expression's texts or chats, one a row.
+    /// Token ids of an expression's texts or chats, one a prompt of the rollout.
     pub fn encode_prompts(
         &self,
         model: ModelId,
         prompt: ExprRef,
         chat: bool,
+        rollout: RolloutId,
         pass: &Pass,
     ) -> Result<Vec<Arc<[u32]>>> {
         let graph = &self.job.graph;
         let tokens = &self.tokens[model.0 as usize];
-        let value = expr::eval(graph, prompt, &pass.env)?;
+        let value = self.per_prompt(prompt, rollout, pass)?;
+        let rows = pass.prompt_rows(graph, rollout)?;
         let texts: Vec<Vec<u32>> = match &value.data {
             Data::Chat(chats) => chats
                 .iter()
@@ -44,7 +46,7 @@ impl Context<'_> {
                     let text = text.as_deref().ok_or_else(|| {
                         Fault::new(format!(
                             "the prompt of row {} is none",
-                            pass.rows.get(i).unwrap_or(&i) + 1
+                            rows.get(i).unwrap_or(&i) + 1
                         ))
                     })?;
                     Ok(if chat {
@@ -65,7 +67,7 @@ impl Context<'_> {
             }
         };
         if let Some(i) = texts.iter().position(Vec::is_empty) {
-            let row = pass.rows.get(i).unwrap_or(&i) + 1;
+            let row = rows.get(i).unwrap_or(&i) + 1;
             return Err(Fault::new(format!("the prompt of row {row} has no tokens"))
                 .at(graph.expr(prompt).span)
                 .help("a model needs at least one token to continue from"));
@@ -73,8 +75,20 @@ impl Context<'_> {
         Ok(texts.into_iter().map(Arc::from).collect())
     }
 
+    /// The elements of an expression for the prompts of a rollout: over its rows and the axis beside
+    /// them, whatever of it the expression has.
+    pub fn per_prompt(&self, e: ExprRef, rollout: RolloutId, pass: &Pass) -> Result<Value> {
+        let graph = &self.job.graph;
+        let declared = graph.rollout(rollout);
+        let axes: Vec<_> = std::iter::once(declared.rows)
+            .chain(declared.over)
+            .collect();
+        let value = tch::no_grad(|| expr::eval(graph, e, &pass.env))?;
+        align(&value, &axes, &pass.env.shapes)
+    }
+
     /// Refuses prompts that leave no room for the response.
-    pub fn check_room(&self, node: &Node, prompts: &[Arc<[u32]>], rows: &[usize]) -> Result<()> {
+    pub fn check_room(&self, node: &Node, prompts: &[Arc<[u32]>], pass: &Pass) -> Result<()> {
         let graph = &self.job.graph;
         let (NodeKind::Generate { model, rollout, .. } | NodeKind::Answer { model, rollout, .. }) =
             &node.kind
@@ -90,6 +104,7 @@ impl Context<'_> {
             return Ok(());
         };
         let model = &graph.model(*model).name;
+        let rows = pass.prompt_rows(graph, *rollout)?;
         let row = rows.get(at).unwrap_or(&at) + 1;
         let length = prompt.len();
         let message = format!(
@@ -132,7 +147,8 @@ impl Context<'_> {
             stop: sampling.stop.clone(),
             ignore_eos: false,
         };
-        let rows: Vec<u64> = pass.rows.iter().map(|r| *r as u64).collect();
+        let beside = declared.over.map_or(Ok(1), |a| pass.env.shapes.length(a))?;
+        let rows = sample_keys(&pass.prompt_rows(graph, rollout)?, beside);
         let request = Request {
             prompts: &prompts,
             rows: &rows,
@@ -198,7 +214,7 @@ impl Context<'_> {
     ) -> Result<Drawn> {
         let graph = &self.job.graph;
         let tokens = self.tokens[model.0 as usize].clone();
-        let value = expr::eval(graph, text, &pass.env)?;
+        let value = self.per_prompt(text, rollout, pass)?;
         let AxisSize::Ragged(max) = graph.axis(graph.rollout(rollout).tokens).size else {
             return Err(Fault::new("a response axis is ragged"));
         };
@@ -242,6 +258,27 @@ impl Context<'_> {
         })
     }
 
+    /// Some responses of a rollout as one of their own.
+    pub fn select(
+        &mut self,
+        from: RolloutId,
+        by: &Selection,
+        rollout: RolloutId,
+        pass: &mut Pass,
+    ) -> Result<Drawn> {
+        let graph = &self.job.graph;
+        let parents = |r: RolloutId| graph.axis(graph.rollout(r).tokens).parents.as_slice();
+        let (of, axes) = (parents(from), parents(rollout));
+        let chosen = tch::no_grad(|| expr::responses(graph, by, of, axes, &mut pass.env))?;
+        let group = graph.rollout(rollout).group;
+        let group = group.map_or(Ok(1), |g| pass.env.shapes.length(g))?;
+        let whole = pass
+            .rollouts
+            .get(&from)
+            .ok_or_else(|| missing(graph, from))?;
+        whole.pick(rollout, &chosen, group)
+    }
+
     /// Gives a rollout's token axis its lengths, and its members their values.
     pub fn bind_rollout(
         &mut self,
@@ -275,13 +312,14 @@ impl Context<'_> {
         let graph = &self.job.graph;
         let index = forward.model.0 as usize;
         let (name, config) = (&graph.models[index].name, &self.configs[index]);
+        let made = source(graph, forward.rollout);
         let maker = graph
             .dag
             .order()
             .find_map(|id| match &graph.dag.node(id).kind {
                 NodeKind::Generate { model, rollout, .. }
                 | NodeKind::Answer { model, rollout, .. }
-                    if *rollout == forward.rollout =>
+                    if *rollout == made =>
                 {
                     Some(*model)
                 }
@@ -329,6 +367,28 @@ impl Context<'_> {
         }
         Ok(())
     }
+}
+
+/// The numbers that tell the prompts of a call apart when it draws: the row of the data set, and above
+/// its 32 bits the place along the second axis of prompts, of length `beside`. With the call's name, the
+/// iteration, the seed, the sample and the position, no two tokens of a run share a random number.
+fn sample_keys(rows: &[usize], beside: usize) -> Vec<u64> {
+    let place = |i: usize| (i % beside.max(1)) as u64;
+    let keys = rows.iter().enumerate();
+    keys.map(|(i, row)| *row as u64 | place(i) << 32).collect()
+}
+
+/// The rollout that was sampled or read, behind selections of it.
+fn source(graph: &Graph, rollout: RolloutId) -> RolloutId {
+    let mut made = rollout;
+    for id in graph.dag.order().collect::<Vec<_>>().into_iter().rev() {
+        if let NodeKind::Select { from, rollout, .. } = &graph.dag.node(id).kind
+            && *rollout == made
+        {
+            made = *from;
+        }
+    }
+    made
 }
 
 /// Names the random numbers of a call: evaluations draw others than the step.

@@ -5,7 +5,6 @@ use rlhf_lang::graph::{ExprRef, Graph, NodeKind, Op, RolloutId, Scope, ValueId};
 use super::context::Context;
 use super::pass::Pass;
 use super::record::{SAMPLES, Sample};
-use crate::expr;
 use crate::fault::Result;
 use crate::value::Data;
 
@@ -24,14 +23,21 @@ impl Context<'_> {
             let Some(drawn) = pass.rollouts.get(rollout) else {
                 continue;
             };
-            let prompts = self.prompt_texts(*prompt, pass)?;
+            let prompts = self.prompt_texts(*prompt, *rollout, pass)?;
+            let rows = pass.prompt_rows(&job.graph, *rollout)?;
+            let a_row = drawn.texts.len()
+                / pass
+                    .env
+                    .shapes
+                    .length(job.graph.rollout(*rollout).rows)?
+                    .max(1);
             let rewards = rewards(&job.graph, *rollout, pass)?;
             for (r, text) in drawn.texts.iter().enumerate().take(SAMPLES) {
                 self.record.sample(&Sample {
                     iteration,
                     call: &node.name,
-                    row: pass.rows[r / drawn.rows.group],
-                    sample: r % drawn.rows.group,
+                    row: rows[r / drawn.rows.group],
+                    sample: r % a_row.max(1),
                     prompt: prompts[r / drawn.rows.group].clone(),
                     response: text,
                     finished: drawn.finished[r],
@@ -46,8 +52,13 @@ impl Context<'_> {
         Ok(())
     }
 
-    fn prompt_texts(&self, prompt: ExprRef, pass: &Pass) -> Result<Vec<serde_json::Value>> {
-        let value = expr::eval(&self.job.graph, prompt, &pass.env)?;
+    fn prompt_texts(
+        &self,
+        prompt: ExprRef,
+        rollout: RolloutId,
+        pass: &Pass,
+    ) -> Result<Vec<serde_json::Value>> {
+        let value = self.per_prompt(prompt, rollout, pass)?;
         Ok(match &value.data {
             Data::Chat(chats) => chats
                 .iter()
@@ -66,6 +77,7 @@ impl Context<'_> {
 fn rewards(graph: &Graph, rollout: RolloutId, pass: &Pass) -> Result<Option<Vec<f64>>> {
     let declared = graph.rollout(rollout);
     let axes: Vec<_> = std::iter::once(declared.rows)
+        .chain(declared.over)
         .chain(declared.group)
         .collect();
     let fits = |value: &ValueId| {

@@ -15,6 +15,7 @@ use tch::{Kind, Tensor};
 use super::context::Context;
 use super::outputs::{self, Live};
 use super::pass::{Drawn, Pass, missing};
+use super::reach;
 use crate::data;
 use crate::expr::{self, Env};
 use crate::fault::{Fault, Result};
@@ -58,9 +59,36 @@ pub fn update(
     step: Step,
     micro_tokens: usize,
 ) -> Result<Update> {
-    let cuts: Vec<Vec<Range<usize>>> = drawn
+    let measured = measure(graph, train, env, drawn, model, micro_tokens)?;
+    let grad_norm = step.optimizer.step(model, step.lr, step.clip_norm);
+    if !grad_norm.is_finite() {
+        let message = format!(
+            "the gradient of `train {}` became {grad_norm}",
+            graph.model(train.model).name
+        );
+        return Err(Fault::code("R401", message)
+            .help("lower the learning rate or set `clip` in `adamw(…)`"));
+    }
+    Ok(Update {
+        grad_norm,
+        ..measured
+    })
+}
+
+/// The loss, the metrics and, added to the model's own, the gradient of [`update`], whose norm is not
+/// known yet.
+pub fn measure(
+    graph: &Graph,
+    train: &Train,
+    env: &mut Env,
+    drawn: &[Drawn],
+    model: &mut Model,
+    micro_tokens: usize,
+) -> Result<Update> {
+    let reached = reach::reached(graph, train, env, drawn)?;
+    let cuts: Vec<Vec<Range<usize>>> = reached
         .iter()
-        .map(|d| d.rows.portions(micro_tokens))
+        .map(|r| r.rows.portions(micro_tokens))
         .collect();
     let single = cuts.iter().all(|c| c.len() <= 1);
     // With one micro-batch the pass that scores is the pass that is differentiated.
@@ -68,7 +96,7 @@ pub fn update(
     let mut leaves: Vec<(usize, ForwardOutput, Tensor)> = vec![];
     let mut ratio = None;
     for (index, forward) in train.forwards.iter().enumerate() {
-        let rows = &drawn[index].rows;
+        let rows = &reached[index].rows;
         let numbers = if single {
             let live = Live::forward(model, rows, forward);
             let numbers = live.numbers();
@@ -82,7 +110,8 @@ pub fn update(
             && drawn[index].own(graph, train.model, forward.temperature)
             && rows.tokens() > 0
         {
-            let drift = (logp.to_kind(Kind::Double) - drawn[index].logp.to_kind(Kind::Double))
+            let sampled = reached[index].of(ForwardOutput::Logp, &drawn[index].logp)?;
+            let drift = (logp.to_kind(Kind::Double) - sampled.to_kind(Kind::Double))
                 .exp()
                 .mean(None);
             ratio = Some(drift.double_value(&[]));
@@ -91,8 +120,8 @@ pub fn update(
             let Some(numbers) = numbers.get(*output) else {
                 continue;
             };
-            let leaf = numbers
-                .detach()
+            let leaf = reached[index]
+                .among_all(*output, &numbers.detach())?
                 .to_kind(Kind::Double)
                 .set_requires_grad(true);
             let axes = graph.value(*value).ty.axes.clone();
@@ -116,18 +145,22 @@ pub fn update(
 
     let gradients = gradients(&loss, &leaves);
     for (index, forward) in train.forwards.iter().enumerate() {
+        let mut slopes = vec![];
+        for ((i, output, _), gradient) in leaves.iter().zip(&gradients) {
+            if *i == index {
+                let slope = reached[index].of(*output, gradient)?;
+                slopes.push((*output, slope.to_kind(Kind::Float)));
+            }
+        }
         let of = |what| {
-            let found = leaves
-                .iter()
-                .zip(&gradients)
-                .find(|((i, output, _), _)| *i == index && *output == what);
-            found.map(|(_, gradient)| gradient.to_kind(Kind::Float))
+            let found = slopes.iter().find(|(output, _)| *output == what);
+            found.map(|(_, slope)| slope.shallow_clone())
         };
         if let Some(live) = open.get_mut(index).and_then(Option::take) {
             live.backward(model, of);
             continue;
         }
-        let rows = &drawn[index].rows;
+        let rows = &reached[index].rows;
         let offsets = rows.offsets();
         for cut in &cuts[index] {
             let (first, end) = (cut.start * rows.group, cut.end * rows.group);
@@ -142,18 +175,9 @@ pub fn update(
             Live::forward(model, &part, forward).backward(model, slice);
         }
     }
-    let grad_norm = step.optimizer.step(model, step.lr, step.clip_norm);
-    if !grad_norm.is_finite() {
-        let message = format!(
-            "the gradient of `train {}` became {grad_norm}",
-            graph.model(train.model).name
-        );
-        return Err(Fault::code("R401", message)
-            .help("lower the learning rate or set `clip` in `adamw(…)`"));
-    }
     Ok(Update {
         loss: total,
-        grad_norm,
+        grad_norm: f64::NAN,
         metrics,
         ratio,
     })
@@ -255,6 +279,10 @@ impl Context<'_> {
                     total,
                 });
                 let (mut env, drawn) = pass.minibatch(graph, train, minibatch)?;
+                if reach::reads_nothing(graph, train, &env)? {
+                    self.warn_once(nothing_left(graph, train).at(node.span));
+                    continue;
+                }
                 let model = &mut self.models[index];
                 let Some(optimizer) = self.optimizers[index].as_mut() else {
                     continue;
@@ -291,6 +319,16 @@ impl Context<'_> {
         pass.late_metrics.insert(format!("{name}.lr"), Some(lr));
         Ok(())
     }
+}
+
+/// A loss over rows of which none are left has no gradient, and a step of an optimizer would still move
+/// the weights by its moments.
+fn nothing_left(graph: &Graph, train: &Train) -> Fault {
+    let name = &graph.model(train.model).name;
+    Fault::new(format!(
+        "`rows … where` leaves no row for an update of `train {name}`, which is skipped"
+    ))
+    .help("a larger batch gives more rows to choose from; `count` of the condition, logged, shows how many are left")
 }
 
 /// How far the mean importance ratio may be from 1 before the first update.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use rlhf_lang::graph::{AxisId, Binary, Op, Unary};
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
 use crate::fault::{Fault, Result};
-use crate::value::{Data, Shapes, Value, align, align_tensor, storage, to_bools, to_f64s};
+use crate::value::{Data, Shapes, Value, align, align_tensor, storage, to_bools};
 
 /// Comparisons and connectives.
 pub(super) fn gives_bool(op: Binary) -> bool {
@@ -178,46 +178,4 @@ fn choose<T: Clone>(condition: &[bool], yes: &[T], no: &[T]) -> Vec<T> {
         .zip(yes.iter().zip(no))
         .map(|(c, (y, n))| if *c { y.clone() } else { n.clone() })
         .collect()
-}
-
-/// The element of `x` at `at` along `axis`, over `axes`, which lack it.
-pub(super) fn pick(
-    x: &Value,
-    at: &Value,
-    axis: AxisId,
-    name: &str,
-    axes: &[AxisId],
-    shapes: &Shapes,
-) -> Result<Value> {
-    let length = shapes.length(axis)?;
-    let at = align(at, axes, shapes)?.tensor()?;
-    for i in to_f64s(&at)? {
-        if !(i >= 0.0 && i < length as f64 && i.fract() == 0.0) {
-            return Err(Fault::new(format!(
-                "`pick` along `{name}` at {i}, which is not one of 0 to {}",
-                length as i64 - 1
-            )));
-        }
-    }
-    // The picked axis goes first, so that a ragged last axis stays last.
-    let mut all = vec![axis];
-    all.extend(axes);
-    let index = at.f_to_kind(Kind::Int64)?.f_unsqueeze(0)?;
-    let gather =
-        |t: &Tensor| -> Result<Tensor> { Ok(t.f_gather(0, &index, false)?.f_squeeze_dim(0)?) };
-    let full = align(x, &all, shapes)?;
-    let data = match &full.data {
-        Data::Num(t) => Data::Num(gather(t)?),
-        Data::Bool(t) => Data::Bool(gather(t)?),
-        other => {
-            let sizes = storage(&all, shapes)?;
-            let count: i64 = sizes.iter().product();
-            let positions = crate::value::arange(count as usize)?.f_reshape(&sizes)?;
-            other.take(&gather(&positions)?)?
-        }
-    };
-    Ok(Value {
-        axes: axes.to_vec(),
-        data,
-    })
 }

@@ -28,7 +28,7 @@ struct Mask<'a> {
 impl Evaluation<'_> {
     pub(super) fn select(&self, e: ExprRef) -> Result<Value> {
         let expr = self.graph.expr(e);
-        let shapes = &self.env.shapes;
+        let shapes = &self.shapes;
         let [condition, yes, no] = expr.args.as_slice() else {
             return Err(Fault::new("`if` takes three operands"));
         };
@@ -93,7 +93,7 @@ impl Evaluation<'_> {
 
     fn in_cone(&self, e: ExprRef, mask: &Mask, done: &HashMap<ExprRef, Value>) -> Result<Value> {
         let expr = self.graph.expr(e);
-        let shapes = &self.env.shapes;
+        let shapes = &self.shapes;
         if let (Op::Select, [condition, yes, no]) = (&expr.op, expr.args.as_slice()) {
             let condition = align(self.value(*condition), mask.axes, shapes)?;
             let here = condition.flags()?;
@@ -128,7 +128,7 @@ impl Evaluation<'_> {
             return Ok(value.clone());
         }
         // Spread over all axes first: an element is cut for each of its uses on its own.
-        let mut value = align(value, mask.axes, &self.env.shapes)?;
+        let mut value = align(value, mask.axes, &self.shapes)?;
         if let Data::Num(t) = &value.data {
             value.data = Data::Num(t.f_where_self(mask.taken, &t.f_detach()?)?);
         }

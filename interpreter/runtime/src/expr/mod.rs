@@ -3,6 +3,8 @@
 //! Gradients flow from a root to every number in [`Env::values`] that requires them. An expression
 //! used several times is computed once.
 
+mod choose;
+mod demand;
 mod elementwise;
 mod finite;
 mod guard;
@@ -12,12 +14,14 @@ mod strings;
 
 use std::collections::HashMap;
 
-use rlhf_lang::graph::{AxisId, ExprRef, Graph, Op, Reduce, Unary, ValueId};
+use rlhf_lang::graph::{AxisId, ExprRef, Graph, Op, Reduce, StateId, Unary, ValueId};
 use tch::Tensor;
 
 use crate::fault::{Fault, Result};
 use crate::value::{Data, Shapes, Value, align, restrict};
 
+pub use choose::responses;
+pub use demand::{Demand, demand};
 pub use finite::{NonFinite, first_non_finite, require_finite};
 pub use strings::{last_number, parse_number};
 
@@ -28,6 +32,8 @@ pub struct Env {
     pub shapes: Shapes,
     /// What the nodes before produced; numbers that require a gradient are leaves.
     pub values: HashMap<ValueId, Value>,
+    /// What the iteration before handed on: one number or truth value a state.
+    pub states: HashMap<StateId, Value>,
     /// The current iteration, from 1.
     pub iteration: f64,
     /// Iterations of the run.
@@ -41,8 +47,41 @@ impl Env {
         Ok(Env {
             shapes,
             values,
+            states: self.states.clone(),
             ..*self
         })
+    }
+
+    /// Fixes the rows of every `rows … where …` whose condition is known by now. Until then nothing can
+    /// be evaluated over it; from then on a minibatch takes those of its rows that are left.
+    pub fn settle(&mut self, graph: &Graph) -> Result<()> {
+        for expr in &graph.exprs {
+            let Op::Restrict(part) = expr.op else {
+                continue;
+            };
+            let condition = *expr.args.get(1).ok_or_else(|| missing_operand(1))?;
+            if self.shapes.part(part).is_none() && self.knows(graph, condition) {
+                let condition = eval(graph, condition, self)?;
+                let kept = choose::kept(graph, part, &condition)?;
+                let of = graph.axis(part).of.unwrap_or(part);
+                self.shapes.set_part(part, of, kept);
+            }
+        }
+        Ok(())
+    }
+
+    fn knows(&self, graph: &Graph, root: ExprRef) -> bool {
+        let mut open = vec![root];
+        while let Some(e) = open.pop() {
+            let expr = graph.expr(e);
+            if let Op::Value(value) = expr.op
+                && !self.values.contains_key(&value)
+            {
+                return false;
+            }
+            open.extend(&expr.args);
+        }
+        true
     }
 }
 
@@ -53,22 +92,38 @@ pub fn eval(graph: &Graph, root: ExprRef, env: &Env) -> Result<Value> {
     Ok(values.remove(0))
 }
 
+/// The same, for a value that is kept: the axes that a selection makes are known to `env` afterwards.
+pub fn eval_kept(graph: &Graph, root: ExprRef, env: &mut Env) -> Result<Value> {
+    let (mut values, shapes) = evaluated(graph, &[root], env)?;
+    env.shapes = shapes;
+    // One root in, one value out.
+    Ok(values.remove(0))
+}
+
 /// The values of several expressions; what they share is computed once.
 pub fn eval_all(graph: &Graph, roots: &[ExprRef], env: &Env) -> Result<Vec<Value>> {
+    Ok(evaluated(graph, roots, env)?.0)
+}
+
+fn evaluated(graph: &Graph, roots: &[ExprRef], env: &Env) -> Result<(Vec<Value>, Shapes)> {
     let mut evaluation = Evaluation::new(graph, env, roots);
     evaluation.run()?;
-    roots
+    let values = roots
         .iter()
         .map(|root| {
             let expr = graph.expr(*root);
-            align(evaluation.value(*root), &expr.ty.axes, &env.shapes).map_err(|f| f.at(expr.span))
+            align(evaluation.value(*root), &expr.ty.axes, &evaluation.shapes)
+                .map_err(|f| f.at(expr.span))
         })
-        .collect()
+        .collect::<Result<Vec<_>>>()?;
+    Ok((values, evaluation.shapes))
 }
 
 struct Evaluation<'a> {
     graph: &'a Graph,
     env: &'a Env,
+    /// The axes of `env` and those that selections make.
+    shapes: Shapes,
     /// What the roots need.
     needed: Vec<bool>,
     /// A gradient can flow through the expression to a leaf.
@@ -93,6 +148,7 @@ impl<'a> Evaluation<'a> {
         Evaluation {
             graph,
             env,
+            shapes: env.shapes.clone(),
             needed,
             live: vec![false; len],
             memo: (0..len).map(|_| None).collect(),
@@ -105,9 +161,11 @@ impl<'a> Evaluation<'a> {
             if self.needed[i] {
                 let e = ExprRef(i as u32);
                 self.live[i] = self.is_live(e);
-                let value = self
-                    .one(e)
-                    .map_err(|fault| fault.at(self.graph.expr(e).span))?;
+                let value = match self.graph.expr(e).op {
+                    Op::Pick(_) | Op::Top { .. } | Op::Restrict(_) => self.chosen(e),
+                    _ => self.one(e),
+                };
+                let value = value.map_err(|fault| fault.at(self.graph.expr(e).span))?;
                 self.memo[i] = Some(value);
             }
         }
@@ -141,7 +199,7 @@ impl<'a> Evaluation<'a> {
 
     fn one(&self, e: ExprRef) -> Result<Value> {
         let expr = self.graph.expr(e);
-        let shapes = &self.env.shapes;
+        let shapes = &self.shapes;
         let axes = &expr.ty.axes;
         let arg = |i: usize| -> Result<&Value> {
             let e = expr.args.get(i).ok_or_else(|| missing_operand(i))?;
@@ -189,13 +247,14 @@ impl<'a> Evaluation<'a> {
             }
             Op::Len(axis) => sequence::len(*axis, axes, shapes),
             Op::Index(axis) => sequence::index(*axis, axes, shapes),
-            Op::Pick(axis) => {
-                let name = &self.graph.axis(*axis).name;
-                elementwise::pick(arg(0)?, arg(1)?, *axis, name, axes, shapes)
-            }
-            // Refused before loading: `plan::support`.
-            Op::State(_) | Op::Top { .. } | Op::Restrict(_) => {
-                Err(Fault::new("this operation is not run yet"))
+            Op::State(state) => self.env.states.get(state).cloned().ok_or_else(|| {
+                let name = self.graph.states.get(state.0 as usize);
+                let name = name.map_or("a state", |s| s.name.as_str());
+                Fault::new(format!("`{name}` has no value outside a run"))
+            }),
+            // They make axes: `Evaluation::run`.
+            Op::Pick(_) | Op::Top { .. } | Op::Restrict(_) => {
+                Err(Fault::new("a selection is evaluated by itself"))
             }
             Op::OnText(op) => {
                 let args = (0..expr.args.len()).map(arg).collect::<Result<Vec<_>>>()?;
@@ -206,6 +265,6 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-fn missing_operand(i: usize) -> Fault {
+pub(crate) fn missing_operand(i: usize) -> Fault {
     Fault::new(format!("an expression lacks its operand {i}"))
 }

@@ -37,6 +37,11 @@ impl AdamW {
         }
     }
 
+    /// The weights in f32, in the order of [`Model::flat`], where the model's own are narrower.
+    pub fn master(&self) -> Option<&Tensor> {
+        self.master.as_ref()
+    }
+
     /// One update at learning rate `lr` from the gradient the model has gathered, which is then zero.
     /// Returns the gradient's L2 norm, before it is scaled down to `max_norm` if it is longer.
     ///

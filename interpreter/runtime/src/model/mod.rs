@@ -7,6 +7,7 @@ mod adamw;
 mod adapters;
 pub mod architecture;
 mod attention;
+mod average;
 mod body;
 pub mod config;
 pub mod family;
@@ -27,6 +28,7 @@ use tch::{Device, Kind, Tensor};
 
 pub use adamw::AdamW;
 pub use architecture::HeadKind;
+pub use average::Average;
 pub use config::Config;
 pub use head::Scores;
 pub use live::LivePass;

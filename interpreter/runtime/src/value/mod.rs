@@ -18,8 +18,9 @@ use crate::fault::{Fault, Result};
 pub use layout::{align, numel, storage};
 pub(crate) use layout::{align_tensor, dims, ragged_of};
 pub use select::restrict;
+pub(crate) use select::tokens_of_rows;
 pub(crate) use shapes::arange;
-pub use shapes::{Ragged, Shapes};
+pub use shapes::{Part, Ragged, Shapes};
 
 /// Elements over named axes.
 ///

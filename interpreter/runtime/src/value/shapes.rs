@@ -13,6 +13,16 @@ use crate::fault::{Fault, Result};
 pub struct Shapes {
     dense: HashMap<AxisId, usize>,
     ragged: HashMap<AxisId, Arc<Ragged>>,
+    parts: HashMap<AxisId, Arc<Part>>,
+}
+
+/// A part of the rows: what `rows D = B where …` kept.
+#[derive(Debug, PartialEq)]
+pub struct Part {
+    /// The axis it is a part of.
+    pub of: AxisId,
+    /// The positions that were kept along it, in their order.
+    pub kept: Vec<usize>,
 }
 
 /// A ragged axis: one row of its own length for every element of its parents.
@@ -76,6 +86,47 @@ impl Shapes {
     pub fn set_ragged(&mut self, axis: AxisId, parents: Vec<AxisId>, offsets: Vec<usize>) {
         self.ragged
             .insert(axis, Arc::new(Ragged::new(parents, offsets)));
+    }
+
+    /// Gives a part of `of` the positions it keeps.
+    pub fn set_part(&mut self, axis: AxisId, of: AxisId, kept: Vec<usize>) {
+        self.dense.insert(axis, kept.len());
+        self.parts.insert(axis, Arc::new(Part { of, kept }));
+    }
+
+    /// What a part of an axis keeps; `None` for the others.
+    pub fn part(&self, axis: AxisId) -> Option<&Arc<Part>> {
+        self.parts.get(&axis)
+    }
+
+    /// The positions of `rows` of an axis along it and along every part of it and of its parts: those
+    /// of a part that lie in `rows`, in the order of `rows`.
+    pub fn within(&self, axis: AxisId, rows: &[usize]) -> HashMap<AxisId, Vec<usize>> {
+        let mut found = HashMap::from([(axis, rows.to_vec())]);
+        let mut parts: Vec<(&AxisId, &Arc<Part>)> = self.parts.iter().collect();
+        // A part of a part is declared after it.
+        parts.sort_unstable_by_key(|(axis, _)| **axis);
+        for (axis, part) in parts {
+            if let Some(rows) = found.get(&part.of) {
+                let at: HashMap<usize, usize> =
+                    part.kept.iter().enumerate().map(|(i, r)| (*r, i)).collect();
+                let own = rows.iter().filter_map(|r| at.get(r).copied()).collect();
+                found.insert(*axis, own);
+            }
+        }
+        found
+    }
+
+    /// The positions of an axis in terms of `origin`, which it is, or is a part of a part of.
+    pub fn positions(&self, axis: AxisId, origin: AxisId) -> Result<Vec<usize>> {
+        if axis == origin {
+            return Ok((0..self.length(axis)?).collect());
+        }
+        let part = self
+            .part(axis)
+            .ok_or_else(|| Fault::new(format!("axis {} is no part of another", axis.0)))?;
+        let above = self.positions(part.of, origin)?;
+        Ok(part.kept.iter().map(|r| above[*r]).collect())
     }
 
     /// The length of an axis that is not ragged.
