@@ -1,7 +1,12 @@
 //! `rlhf eval`: values and gradients against closed forms, and what it says of a wrong expression.
 
+#[path = "../../interpreter/runtime/tests/losses/mod.rs"]
+mod losses;
+
+use std::sync::Mutex;
+
 use rlhf_tests::Scene;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn eval(words: &[&str]) -> Value {
     let scene = Scene::new();
@@ -174,4 +179,82 @@ fn a_gradient_of_no_input_lists_the_inputs() {
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("`--grad c` names no input"), "{}", ran.err);
     assert!(ran.err.contains("inputs: a, b"), "{}", ran.err);
+}
+
+#[test]
+fn a_gradient_of_what_is_no_number_says_so() {
+    let scene = Scene::new();
+    for (expression, says) in [
+        ("x > 1", "a gradient needs one number, and this is bool"),
+        ("x * [1", "x * [1"),
+        ("name", "a gradient needs one number, and this is text"),
+    ] {
+        let ran = scene.rlhf(&[
+            "eval", expression, "--let", "x=2", "--let", "name=ann", "--grad", "x",
+        ]);
+        assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
+        assert!(ran.err.contains(says), "{}", ran.err);
+    }
+    let ran = scene.rlhf(&[
+        "eval", "x", "--let", "x=2", "--let", "name=ann", "--grad", "name",
+    ]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("`name` holds text"), "{}", ran.err);
+}
+
+/// One case of the table by the command line: its value and its gradients.
+fn through_the_command(scene: &Scene, fixture: &Value, case: &losses::Case) {
+    let mut words = vec!["eval".to_string(), case.program.into()];
+    for module in case.uses {
+        words.extend(["--use".into(), module.to_string()]);
+    }
+    for input in losses::inputs(fixture, case) {
+        let given = format!("{}[{}]={}", input.name, input.axes.join(","), input.data);
+        words.extend(["--let".into(), given]);
+    }
+    for by in case.by {
+        words.extend(["--grad".into(), by.to_string()]);
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let ran = scene.rlhf(&words);
+    assert_eq!(ran.code, 0, "{}: {}{}", case.path, ran.out, ran.err);
+    let found: Value = serde_json::from_str(&ran.out).expect("JSON");
+    let says = losses::expected(fixture, case);
+    let (value, gradients) = match case.by {
+        [] => (found, vec![]),
+        [_] => (found["value"].clone(), vec![found["grad"].clone()]),
+        by => {
+            let gradients = by.iter().map(|b| found["grad"][*b].clone());
+            (found["value"].clone(), gradients.collect())
+        }
+    };
+    losses::assert_close(case.path, &value, &says.value);
+    for (gradient, (by, theirs)) in gradients.iter().zip(&says.gradients) {
+        losses::assert_close(&format!("{} by {by}", case.path), gradient, theirs);
+    }
+    if let Some(norm) = says.norm {
+        let ours = losses::logits_norm(fixture, &gradients);
+        losses::assert_close(case.path, &json!(ours), &json!(norm));
+    }
+}
+
+#[test]
+fn losses_and_gradients_by_the_command_equal_trl_and_openrlhf() {
+    let fixture = losses::fixture();
+    let scene = Scene::new();
+    let cases = Mutex::new(losses::CASES.iter());
+    // Each is a process of its own, so two are kept busy.
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let case = cases.lock().expect("no case panics with the lock").next();
+                    match case {
+                        Some(case) => through_the_command(&scene, &fixture, case),
+                        None => break,
+                    }
+                }
+            });
+        }
+    });
 }

@@ -148,9 +148,9 @@ pub struct Eval {
     /// order named; lists of different lengths make an axis ragged
     #[arg(long = "let", value_name = "NAME[AXES]=VALUE")]
     pub lets: Vec<String>,
-    /// Also print the gradient of the value with respect to this input
+    /// Also print the gradient of the value with respect to this input; may be given several times
     #[arg(long, value_name = "NAME")]
-    pub grad: Option<String>,
+    pub grad: Vec<String>,
     /// How problems are printed
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub format: Format,

@@ -300,7 +300,7 @@ echo '{"event":"value","value":1.5,"grad":[[0.5,0.5],[1.0]]}'"#,
     assert_eq!(ran.out, "{\"value\":1.5,\"grad\":[[0.5,0.5],[1.0]]}\n");
     let job: Value = serde_json::from_str(&scene.read("job.json")).expect("JSON");
     assert_eq!(job["inputs"], serde_json::json!([[[1, 2], [3]], 0.2]));
-    assert_eq!(job["grad"], 0);
+    assert_eq!(job["grad"], serde_json::json!([0]));
     scene.rank(r#"echo '{"event":"value","value":[1,2]}'"#);
     let ran = scene.rlhf(&words);
     assert_eq!((ran.code, ran.out.as_str()), (0, "[1,2]\n"));

@@ -45,8 +45,8 @@ pub struct EvalJob {
     pub root: rlhf_lang::graph::ExprRef,
     /// Nested lists, one an input.
     pub inputs: Vec<serde_json::Value>,
-    /// The input with respect to which the gradient is wanted.
-    pub grad: Option<rlhf_lang::graph::ValueId>,
+    /// The inputs with respect to which gradients are wanted.
+    pub grad: Vec<rlhf_lang::graph::ValueId>,
 }
 
 /// What a rank reports, one JSON object a line.
@@ -93,7 +93,7 @@ pub enum Event {
     Value {
         /// The value as nested lists.
         value: serde_json::Value,
-        /// The gradient, shaped like its input.
+        /// The gradient, shaped like its input; of several inputs, an object by name.
         #[serde(skip_serializing_if = "Option::is_none")]
         grad: Option<serde_json::Value>,
     },

@@ -4,7 +4,8 @@ mod eval_support;
 mod losses;
 
 use eval_support::{Given, Program, assert_close};
-use losses::{CASES, LEFT_OUT, expected, fixture, inputs, logits_norm};
+use losses::programs::LEFT_OUT;
+use losses::{CASES, expected, fixture, inputs, logits_norm};
 use serde_json::{Value as Json, json};
 
 /// Of the largest number of a list: some peers multiply by constants stored as f32.

@@ -10,15 +10,15 @@ use serde_json::{Value as Json, json};
 
 fn value(b: &Build, root: ExprRef, inputs: &[(&str, Json)]) -> Json {
     let inputs = inputs.iter().map(|(n, j)| (b.id(n), j.clone())).collect();
-    answer(b, root, inputs, None)["value"].clone()
+    answer(b, root, inputs, vec![])["value"].clone()
 }
 
 fn gradient(b: &Build, root: ExprRef, inputs: &[(&str, Json)], by: &str) -> Json {
     let inputs = inputs.iter().map(|(n, j)| (b.id(n), j.clone())).collect();
-    answer(b, root, inputs, Some(b.id(by)))["grad"].clone()
+    answer(b, root, inputs, vec![b.id(by)])["grad"].clone()
 }
 
-fn answer(b: &Build, root: ExprRef, inputs: Vec<(ValueId, Json)>, grad: Option<ValueId>) -> Json {
+fn answer(b: &Build, root: ExprRef, inputs: Vec<(ValueId, Json)>, grad: Vec<ValueId>) -> Json {
     run(&EvalRequest {
         graph: b.graph.clone(),
         root,
@@ -184,7 +184,7 @@ fn pick_takes_texts_and_refuses_an_index_outside() {
         graph: b.graph.clone(),
         root: picked,
         inputs,
-        grad: None,
+        grad: vec![],
     });
     let message = fault.unwrap_err().to_string();
     assert_eq!(message, "`pick` along `G` at 2, which is not one of 0 to 1");
@@ -402,7 +402,7 @@ fn a_bad_regular_expression_is_named() {
         graph: b.graph.clone(),
         root: y,
         inputs,
-        grad: None,
+        grad: vec![],
     });
     let message = fault.unwrap_err().to_string();
     assert_eq!(
@@ -465,8 +465,50 @@ fn inputs_that_do_not_fit_are_named() {
             graph: b.graph.clone(),
             root: y,
             inputs,
-            grad: None,
+            grad: vec![],
         });
         assert_eq!(fault.unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn gradients_by_several_inputs_come_by_name_and_are_zero_where_nothing_flows() {
+    let mut b = Build::new();
+    let x = b.input("x", Elem::Float, &[B]);
+    let d = b.input("d", Elem::Float, &[B]);
+    b.input("h", Elem::Float, &[B]);
+    let product = b.bin(Binary::Mul, x, d);
+    let sum = b.reduce(Reduce::Sum, product, &[B]);
+    let inputs = vec![
+        (b.id("x"), json!([1.0, 2.0])),
+        (b.id("d"), json!([3.0, 4.0])),
+        (b.id("h"), json!([5.0, 6.0])),
+    ];
+    let grad = vec![b.id("x"), b.id("h"), b.id("d")];
+    let found = answer(&b, sum, inputs, grad);
+    let grad = json!({ "x": [3.0, 4.0], "h": [0.0, 0.0], "d": [1.0, 2.0] });
+    assert_eq!(found, json!({ "value": 11.0, "grad": grad }));
+}
+
+#[test]
+fn a_gradient_of_what_is_no_number_says_what_it_is() {
+    let mut b = Build::new();
+    let x = b.input("x", Elem::Float, &[]);
+    let t = b.input("t", Elem::Text, &[]);
+    let one = b.num(1.0);
+    let above = b.bin(Binary::Gt, x, one);
+    let inputs = vec![(b.id("x"), json!(2.0)), (b.id("t"), json!("a"))];
+    for (root, by, says) in [
+        (above, "x", "a gradient needs one number, and this is bool"),
+        (t, "x", "a gradient needs one number, and this is text"),
+        (x, "t", "`t` holds text, so there is no gradient by it"),
+    ] {
+        let fault = run(&EvalRequest {
+            graph: b.graph.clone(),
+            root,
+            inputs: inputs.clone(),
+            grad: vec![b.id(by)],
+        });
+        assert_eq!(fault.unwrap_err().to_string(), says);
     }
 }

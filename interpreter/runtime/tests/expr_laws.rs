@@ -226,7 +226,7 @@ fn gradients_equal_finite_differences() {
                     graph: b.graph.clone(),
                     root,
                     inputs,
-                    grad: None,
+                    grad: vec![],
                 };
                 run(&request).unwrap()["value"].as_f64().unwrap()
             };
@@ -235,7 +235,7 @@ fn gradients_equal_finite_differences() {
                     graph: b.graph.clone(),
                     root,
                     inputs: inputs.clone(),
-                    grad: Some(inputs[input].0),
+                    grad: vec![inputs[input].0],
                 };
                 let gradient = numbers(&run(&request).unwrap()["grad"]);
                 // Two elements of each input, chosen by the seed.

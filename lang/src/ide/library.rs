@@ -72,5 +72,7 @@ pub(super) fn signature(item: &ast::Item, f: &ast::Fn, source: &Source) -> Strin
 
 /// A text with every run of white space as one space.
 pub(super) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Of a head with an argument a line.
+    joined.replace("( ", "(").replace(", )", ")")
 }

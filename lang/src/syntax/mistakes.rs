@@ -471,9 +471,13 @@ pub(crate) fn unknown_item(tokens: &Tokens, a: usize, b: usize) -> Diagnostic {
     let here = tokens.span(a, a + 1);
     let statement = STATEMENTS.contains(&word) || (tokens.is_name(a) && tokens.at(a + 1) == "=");
     if let Some(similar) = near(word, &ITEMS).filter(|_| tokens.at(a + 1) != "=") {
-        return error(here, format!("`{word}` begins no item"))
-            .help(format!("similar: `{similar}`"))
-            .fix(format!("write `{similar}`"), vec![(here, similar.into())]);
+        let d =
+            error(here, format!("`{word}` begins no item")).help(format!("similar: `{similar}`"));
+        // A name or a file follows the word that begins an item.
+        return match tokens.is_name(a + 1) || tokens.at(a + 1).starts_with('"') {
+            true => d.fix(format!("write `{similar}`"), vec![(here, similar.into())]),
+            false => d,
+        };
     }
     if matches!(word, ")" | "]" | "}") {
         return error(here, format!("this `{word}` closes nothing"))

@@ -71,7 +71,7 @@ fn a_function_of_the_library_has_its_signature_doc_and_module() {
         let (code, doc) = hover(what, n, 0);
         assert_eq!(
             code,
-            "fn group_relative(r: float[..], g: axis, eps: float = 1e-4) -> float[..]"
+            "fn group_relative(r: float[..], g: axis, eps: float = 1e-4, biased: bool = false, before: float = 1e30, after: float = 1e30) -> float[..]"
         );
         assert!(
             doc.contains("Shao") && doc.contains("From `std.grpo`."),

@@ -101,6 +101,7 @@ fn the_library_is_written_from_its_comments() {
             let name = &f.name.text;
             let end = f.result.as_ref().map_or(f.name.span, |r| r.span);
             let head = &source[f.name.span.lo as usize..end.hi as usize];
+            let head = one_line(head);
             let doc = item.doc.as_deref().unwrap_or_default();
             let (doc, example) = doc.split_once("Example: ").unwrap_or((doc, ""));
             let (doc, example) = (doc.trim(), example.trim());
@@ -109,6 +110,13 @@ fn the_library_is_written_from_its_comments() {
     }
     text.push('\n');
     written("library", &text);
+}
+
+/// A head of a function, which may have an argument a line.
+fn one_line(head: &str) -> String {
+    let lines: Vec<&str> = head.lines().map(str::trim).collect();
+    let joined = lines.join(" ");
+    joined.replace("( ", "(").replace(", )", ")")
 }
 
 /// The words of code: fenced blocks and what stands in backticks.

@@ -17,17 +17,18 @@ use crate::output;
 use crate::report;
 use input::Given;
 
-/// Prints the value, or with `--grad` an object of the value and the gradient.
+/// Prints the value, or with `--grad` an object of the value and its gradients.
 pub fn eval(args: &Eval) -> Outcome<u8> {
     let given: Vec<Given> = args
         .lets
         .iter()
         .map(|text| Given::parse(text))
         .collect::<Outcome<_>>()?;
-    let grad = match &args.grad {
-        None => None,
-        Some(name) => Some(position(&given, name)?),
-    };
+    let grad = args
+        .grad
+        .iter()
+        .map(|name| position(&given, name))
+        .collect::<Outcome<_>>()?;
     let inputs: Vec<Input> = given.iter().map(|g| g.input.clone()).collect();
     let load = |path: &str| std::fs::read_to_string(path).ok();
     let compiled = match compile_expression(&args.expression, &args.uses, &inputs, &load) {

@@ -58,7 +58,7 @@ impl Program {
                 inputs: inputs
                     .map(|(i, (_, _, data))| (ValueId(i as u32), data.clone()))
                     .collect(),
-                grad: None,
+                grad: vec![],
             },
         }
     }
@@ -66,7 +66,7 @@ impl Program {
     /// Its value.
     pub fn value(&self) -> Json {
         let request = EvalRequest {
-            grad: None,
+            grad: vec![],
             ..self.request.clone()
         };
         run(&request).expect("it evaluates")["value"].clone()
@@ -77,7 +77,7 @@ impl Program {
         let place = self.names.iter().position(|n| n == by);
         let place = place.unwrap_or_else(|| panic!("no input {by}"));
         let request = EvalRequest {
-            grad: Some(ValueId(place as u32)),
+            grad: vec![ValueId(place as u32)],
             ..self.request.clone()
         };
         run(&request).expect("it evaluates")["grad"].clone()

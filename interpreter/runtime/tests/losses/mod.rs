@@ -5,12 +5,12 @@
 #![allow(dead_code)] // each test file uses its part
 
 mod inputs;
-mod programs;
+pub mod programs;
 
 use serde_json::Value as Json;
 
 pub use inputs::Input;
-pub use programs::{CASES, Case, LEFT_OUT};
+pub use programs::{CASES, Case};
 
 /// What a case gives: a number or lists, and gradients by input.
 pub struct Expected {
