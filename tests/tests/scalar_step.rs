@@ -163,7 +163,10 @@ fn micro_batches_do_not_change_the_numbers_of_a_critic() {
         let (cut, cut_weights) = run(model(), 1);
         for (a, b) in cut.iter().zip(&whole) {
             assert!((a.loss / b.loss - 1.0).abs() < 1e-5, "{a:?} {b:?}");
-            assert!((a.grad_norm / b.grad_norm - 1.0).abs() < 1e-4, "{a:?} {b:?}");
+            assert!(
+                (a.grad_norm / b.grad_norm - 1.0).abs() < 1e-4,
+                "{a:?} {b:?}"
+            );
         }
         let worst = (weights - cut_weights).abs().max().double_value(&[]);
         assert!(worst < 1e-5, "weights differ by {worst:e}");

@@ -384,3 +384,35 @@ fn an_adapter_on_a_layer_that_is_not_there_ends_the_run_before_it_begins() {
         ran.err
     );
 }
+
+#[test]
+fn an_actor_a_critic_and_a_reward_model_train_over_groups() {
+    let scene = scene();
+    let program = r#"
+data sums = jsonl("sums.jsonl") { question: text }
+model actor = causal("./model", dtype: f32, optim: adamw(1e-3))
+model critic = scalar("./model", per: token, dtype: f32, optim: adamw(1e-3))
+model judge = scalar("./model", per: response, dtype: f32)
+step over sums[B: 3], iterations: 2 {
+  roll = generate(actor, chat(question), temperature: 1)[G: 2, T: ..8]
+  s    = score(judge, roll)
+  v    = value(critic, roll)
+  adv  = s - v
+  train actor { minimize -mean(adv * logp(actor, roll)) }
+  train critic {
+    now = value(critic, roll)
+    minimize mean((now - s) * (now - s)) + mean((now.end - s) * (now.end - s))
+  }
+  log spread: mean(std(s, G)), end: mean(v.end)
+}
+"#;
+    scene.write("actor.rlhf", program);
+    scene.train(&["actor.rlhf", "--out", "run"]);
+    assert!(series(&scene, "run", "spread").iter().all(|s| *s > 0.0));
+    for name in ["actor", "critic"] {
+        let file = format!("run/{name}/model.safetensors");
+        assert!(scene.path(&file).is_file(), "{file}");
+    }
+    assert!(!scene.path("run/judge").exists());
+    assert!(!scene.path("run/actor-adapter").exists());
+}
