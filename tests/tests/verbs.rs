@@ -315,11 +315,27 @@ print(json.dumps([len(tensors), (after - whole).abs().max().item(), (after - bef
     assert_eq!(found[0], 2.0 * 2.0 * 7.0);
     assert!(found[1] < 1e-4 && found[2] > 0.1, "{found:?}");
 
+    // The adapter is a checkpoint as well: on its base it is the merged one.
+    let on = LORA.replace("causal(\"./model\"", "causal(\"run/policy-adapter\"");
+    scene.write("twice.rlhf", &on);
+    let ran = scene.rlhf(&["run", "twice.rlhf", "--out", "twice"]);
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    assert!(
+        ran.err.contains("is an adapter, and `lora:`"),
+        "{}",
+        ran.err
+    );
+    scene.write("on.rlhf", &on.replace("lora: {rank: 4, alpha: 8}, ", ""));
+    scene.train(&["on.rlhf", "--iterations", "1", "--out", "on"]);
+
     // The merged checkpoint is the start of the next run.
     let next = LORA.replace("causal(\"./model\"", "causal(\"run/policy\"");
     scene.write("next.rlhf", &next);
     scene.train(&["next.rlhf", "--iterations", "1", "--out", "next"]);
-    assert!(series(&scene, "next", "policy.loss")[0] < losses[7]);
+    let first = series(&scene, "next", "policy.loss")[0];
+    assert!(first < losses[7], "{first} {losses:?}");
+    let on = series(&scene, "on", "policy.loss")[0];
+    assert!((first - on).abs() < 1e-5, "{first} {on}");
 }
 
 #[test]
@@ -407,7 +423,12 @@ step over sums[B: 3], iterations: 2 {
 }
 "#;
     scene.write("actor.rlhf", program);
-    scene.train(&["actor.rlhf", "--out", "run"]);
+    let ran = scene.train(&["actor.rlhf", "--out", "run"]);
+    assert!(
+        ran.err.contains("`judge` gives random numbers") && !ran.err.contains("`critic` gives"),
+        "{}",
+        ran.err
+    );
     assert!(series(&scene, "run", "spread").iter().all(|s| *s > 0.0));
     for name in ["actor", "critic"] {
         let file = format!("run/{name}/model.safetensors");

@@ -14,6 +14,7 @@ mod head;
 mod live;
 mod ops;
 mod pack;
+mod peft;
 mod random;
 pub mod rope;
 mod save;
