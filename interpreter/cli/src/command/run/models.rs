@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rlhf_lang::diag::Diagnostic;
-use rlhf_lang::graph::{AxisSize, Dtype, Graph, Init, ModelKind, NodeKind};
+use rlhf_lang::graph::{AxisSize, Dtype, Graph, Init, Model, ModelKind, NodeKind};
 use rlhf_lang::source::Span;
 use rlhf_plan::memory::{self, MICRO_TOKENS, Memory};
 use rlhf_plan::shape::ModelShape;
@@ -13,7 +13,7 @@ use crate::machine;
 use crate::outcome::{Outcome, Stop};
 use crate::terminal::number;
 
-/// The directory of every model's checkpoint, in the graph's order.
+/// The directory of every model's checkpoint, in the graph's order: of its base where it is an adapter.
 pub fn checkpoints(graph: &Graph, folder: &Path, say: &dyn Fn(&str)) -> Outcome<Vec<PathBuf>> {
     let mut directories: Vec<PathBuf> = vec![];
     for model in &graph.models {
@@ -32,6 +32,12 @@ pub fn checkpoints(graph: &Graph, folder: &Path, say: &dyn Fn(&str)) -> Outcome<
         directories.push(directory);
     }
     Ok(directories)
+}
+
+/// The directory of the adapter that stands on a model's checkpoint, in the graph's order.
+pub fn adapters(graph: &Graph, folder: &Path) -> Vec<Option<PathBuf>> {
+    let adapter = |model: &Model| hub::adapter(model.kind.checkpoint()?, folder);
+    graph.models.iter().map(adapter).collect()
 }
 
 /// The plan in one line, after making sure that it fits in memory.
