@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::directory;
+use super::directory::{self, Parts};
 use crate::launch;
 
 /// The directory, when it has been built before.
 pub fn built() -> Option<PathBuf> {
     let dir = destination()?;
-    directory::missing(&dir).is_empty().then_some(dir)
+    directory::missing(&dir, Parts::All)
+        .is_empty()
+        .then_some(dir)
 }
 
 /// The set-up script is there: this is a checkout, not an executable alone.
@@ -36,7 +38,7 @@ pub fn build() -> Result<PathBuf, String> {
     if !status.success() {
         return Err(format!("{} ended with {status}", script.display()));
     }
-    match directory::missing(&dir) {
+    match directory::missing(&dir, Parts::All) {
         missing if missing.is_empty() => Ok(dir),
         missing => Err(format!("{} lacks {}", dir.display(), missing.join(", "))),
     }
