@@ -313,7 +313,7 @@ fn holds(draw: &Draw, budget: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn numbers_do_not_move_with_the_budget_of_a_pass(draw in draw(), budget in 2usize..80) {

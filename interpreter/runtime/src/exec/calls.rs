@@ -155,7 +155,8 @@ impl Context<'_> {
         for (output, id) in &forward.outputs {
             if let Some(numbers) = numbers.get(*output) {
                 let axes = graph.value(*id).ty.axes.clone();
-                pass.env.values.insert(*id, Value::num(axes, numbers));
+                let value = Value::flat(axes, numbers, &pass.env.shapes)?;
+                pass.env.values.insert(*id, value);
             }
         }
         Ok(())

@@ -125,7 +125,8 @@ pub fn measure(
                 .to_kind(Kind::Double)
                 .set_requires_grad(true);
             let axes = graph.value(*value).ty.axes.clone();
-            env.values.insert(*value, Value::num(axes, &leaf));
+            let live = Value::flat(axes, &leaf, &env.shapes)?;
+            env.values.insert(*value, live);
             leaves.push((index, *output, leaf));
         }
     }
