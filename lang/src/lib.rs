@@ -7,6 +7,7 @@ extern crate alloc;
 
 pub mod compile;
 pub mod diag;
+mod edit;
 pub mod facts;
 pub mod fix;
 pub mod fmt;

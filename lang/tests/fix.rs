@@ -161,3 +161,32 @@ fn whatever_is_missing_mending_leaves_no_worse_text_and_is_done_at_once() {
         assert_eq!((twice.text, twice.count), (once.text, 0), "{broken}");
     }
 }
+
+/// The titles of the fixes of a text that does not parse.
+fn offered(text: &str) -> Vec<String> {
+    let (_, diagnostics) = rlhf_lang::syntax::parse(rlhf_lang::source::FileId(0), text);
+    assert!(!diagnostics.is_empty(), "{text}");
+    let fixes = diagnostics.into_iter().filter_map(|d| d.fix);
+    fixes.map(|f| f.title).collect()
+}
+
+#[test]
+fn a_word_is_offered_only_where_the_text_parses_with_it() {
+    assert_eq!(offered("parm n: int = 1"), ["write `param`"]);
+    assert_eq!(offered("step {}\nerate(policy, 1)"), [""; 0]);
+}
+
+#[test]
+fn a_separator_before_a_doc_line_changes_no_meaning() {
+    let text = "/// one\n;/// two\nfn f(x: float[..]) -> float[..] = x\n";
+    let doc = |t: &str| {
+        rlhf_lang::syntax::parse(rlhf_lang::source::FileId(0), t)
+            .0
+            .items[0]
+            .doc
+            .clone()
+    };
+    let laid_out = rlhf_lang::fmt::format(text).text;
+    assert_eq!(doc(text).as_deref(), Some("one\ntwo"));
+    assert_eq!(doc(&laid_out), doc(text));
+}

@@ -10,8 +10,15 @@ const MODULES: &[(&str, &str)] = &[
     ("std.dpo", include_str!("../std/dpo.rlhf")),
     ("std.grpo", include_str!("../std/grpo.rlhf")),
     ("std.kl", include_str!("../std/kl.rlhf")),
+    ("std.kto", include_str!("../std/kto.rlhf")),
+    ("std.optim", include_str!("../std/optim.rlhf")),
     ("std.ppo", include_str!("../std/ppo.rlhf")),
+    ("std.preference", include_str!("../std/preference.rlhf")),
     ("std.raft", include_str!("../std/raft.rlhf")),
+    ("std.remax", include_str!("../std/remax.rlhf")),
+    ("std.reward", include_str!("../std/reward.rlhf")),
+    ("std.sft", include_str!("../std/sft.rlhf")),
+    ("std.value", include_str!("../std/value.rlhf")),
 ];
 
 /// The paths a program can import from; the prelude is in scope without an import.
@@ -20,8 +27,15 @@ const PATHS: &[&str] = &[
     "std.dpo",
     "std.grpo",
     "std.kl",
+    "std.kto",
+    "std.optim",
     "std.ppo",
+    "std.preference",
     "std.raft",
+    "std.remax",
+    "std.reward",
+    "std.sft",
+    "std.value",
 ];
 
 /// Programs by name.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rlhf_lang::graph::{AxisId, Column, Data, Elem};
 use rlhf_lang::source::Span;
-use rlhf_runtime::data::{batch_rows, batches, value};
+use rlhf_runtime::data::{Order, batch_rows, batches, value};
 use rlhf_text::rows::load;
 
 #[test]
@@ -46,7 +46,7 @@ fn an_epoch_takes_every_row_at_most_once_in_an_order_of_its_own() {
     let (rows, batch) = (103, 8);
     let epoch = |seed, epoch| -> Vec<usize> {
         (0..batches(rows, batch))
-            .flat_map(|i| batch_rows(seed, epoch, rows, batch, i).unwrap())
+            .flat_map(|i| batch_rows(Order::Seeded(seed), epoch, rows, batch, i).unwrap())
             .collect()
     };
     let first = epoch(1, 0);
@@ -63,11 +63,11 @@ fn an_epoch_takes_every_row_at_most_once_in_an_order_of_its_own() {
 
 #[test]
 fn the_order_is_the_same_on_every_machine() {
-    assert_eq!(batch_rows(0, 0, 10, 10, 0).unwrap(), ORDER);
+    assert_eq!(batch_rows(Order::Seeded(0), 0, 10, 10, 0).unwrap(), ORDER);
     // Each row comes first about equally often.
     let mut first = [0; 10];
     for seed in 0..5000 {
-        first[batch_rows(seed, 0, 10, 1, 0).unwrap()[0]] += 1;
+        first[batch_rows(Order::Seeded(seed), 0, 10, 1, 0).unwrap()[0]] += 1;
     }
     assert!(first.iter().all(|n| (400..600).contains(n)), "{first:?}");
 }
@@ -77,8 +77,15 @@ const ORDER: [usize; 10] = [1, 7, 6, 2, 0, 9, 8, 4, 5, 3];
 
 #[test]
 fn too_few_rows_for_one_batch_is_an_error() {
-    let f = batch_rows(0, 0, 100, 256, 0).unwrap_err();
+    let f = batch_rows(Order::Seeded(0), 0, 100, 256, 0).unwrap_err();
     assert_eq!(f.diagnostic.code, "D314");
     assert_eq!(f.to_string(), "100 rows cannot fill one batch of 256");
-    assert!(batch_rows(0, 0, 100, 50, 2).is_err());
+    assert!(batch_rows(Order::Seeded(0), 0, 100, 50, 2).is_err());
+}
+
+#[test]
+fn rows_may_come_as_the_data_has_them() {
+    let rows = |epoch, index| batch_rows(Order::Data, epoch, 7, 3, index).unwrap();
+    assert_eq!(rows(0, 0), [0, 1, 2]);
+    assert_eq!(rows(1, 1), [3, 4, 5]);
 }

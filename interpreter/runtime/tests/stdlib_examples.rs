@@ -2,64 +2,25 @@
 
 #[path = "../../../stdlib/tests/example/mod.rs"]
 mod example;
+mod eval_support;
 
+use eval_support::{Program, flat};
 use example::{Example, examples};
-use rlhf_lang::graph::{Elem, ValueId};
-use rlhf_lang::{Input, compile_expression};
-use rlhf_runtime::eval::{EvalRequest, run};
 use serde_json::Value as Json;
 
-/// The common length of the lists at each depth, `None` where they differ.
-fn lengths(data: &Json, depth: usize) -> Option<usize> {
-    fn collect(data: &Json, depth: usize, out: &mut Vec<usize>) {
-        let items = data.as_array().unwrap();
-        match depth {
-            0 => out.push(items.len()),
-            _ => items.iter().for_each(|i| collect(i, depth - 1, out)),
-        }
-    }
-    let mut all = vec![];
-    collect(data, depth, &mut all);
-    all.iter().all(|n| *n == all[0]).then_some(all[0])
-}
-
-fn flat(json: &Json) -> Vec<f64> {
-    match json {
-        Json::Array(items) => items.iter().flat_map(flat).collect(),
-        other => vec![other.as_f64().unwrap()],
-    }
-}
-
 fn value(example: &Example) -> Json {
-    let mut inputs = vec![];
-    let mut given = vec![];
-    for (i, (name, axes, data)) in example.inputs.iter().enumerate() {
-        let data: Json = serde_json::from_str(data).unwrap();
-        let axes = axes.iter().enumerate();
-        inputs.push(Input {
-            name: name.clone(),
-            axes: axes
-                .map(|(depth, axis)| (axis.clone(), lengths(&data, depth)))
-                .collect(),
-            elem: Elem::Float,
-        });
-        given.push((ValueId(i as u32), data));
-    }
-    let uses = match example.module {
-        "std.prelude" => vec![],
-        other => vec![other.to_string()],
+    let inputs = example.inputs.iter();
+    let inputs: Vec<_> = inputs
+        .map(|(name, axes, data)| {
+            let data = serde_json::from_str(data).unwrap();
+            (name.clone(), axes.clone(), data)
+        })
+        .collect();
+    let uses: &[&str] = match example.module {
+        "std.prelude" => &[],
+        ref other => std::slice::from_ref(other),
     };
-    let compiled = match compile_expression(&example.expression, &uses, &inputs, &|_| None) {
-        Ok(compiled) => compiled,
-        Err((_, diagnostics)) => panic!("{example:?}: {diagnostics:?}"),
-    };
-    let request = EvalRequest {
-        graph: compiled.graph,
-        root: compiled.value,
-        inputs: given,
-        grad: None,
-    };
-    run(&request).unwrap()["value"].clone()
+    Program::new(&example.expression, uses, &inputs).value()
 }
 
 #[test]
@@ -88,5 +49,5 @@ fn every_example_of_the_standard_library_is_worth_what_it_says() {
             }
         }
     }
-    assert!(count > 25, "{count} examples");
+    assert!(count > 70, "{count} examples");
 }

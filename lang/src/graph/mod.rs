@@ -71,6 +71,8 @@ pub struct Graph {
     pub exprs: Vec<Expr>,
     /// How often the step runs.
     pub schedule: Schedule,
+    /// Which rows come first.
+    pub order: RowOrder,
     /// Nodes and edges of the step and of every eval.
     pub dag: Dag,
     /// What the step logs outside `train`.
@@ -249,6 +251,17 @@ pub enum Schedule {
     Iterations(usize),
     /// This many passes over the data.
     Epochs(usize),
+}
+
+/// The order in which the step reads its rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RowOrder {
+    /// Another order in every pass over the data, drawn from the seed.
+    #[default]
+    Shuffled,
+    /// As the data has them, in every pass.
+    Data,
 }
 
 /// An evaluation.

@@ -326,7 +326,7 @@ impl<'t> Reader<'_, 't> {
             }),
             "fn" | "reward" if last == "->" => Context::Type,
             "step" | "eval" if last == "over" => Context::Data,
-            "step" if last == "," => Context::Words(&["iterations", "epochs"]),
+            "step" if last == "," => Context::Words(&["iterations", "epochs", "shuffle"]),
             "step" if self.before == head + 1 => Context::Words(&["over"]),
             "eval" if self.before == head + 1 => Context::Words(&["every"]),
             "eval" if last != "every" && self.before > head + 2 => Context::Words(&["over"]),

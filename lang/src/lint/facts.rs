@@ -225,8 +225,12 @@ impl<'g> Facts<'g> {
     /// Everything that a value is computed from, back to data and models: the values that `root` reads,
     /// those that their nodes read, and so on.
     pub(super) fn origins(&self, root: ExprRef) -> BTreeSet<ValueId> {
+        self.origins_of(self.values_in(root))
+    }
+
+    fn origins_of(&self, values: Vec<ValueId>) -> BTreeSet<ValueId> {
         let mut seen = BTreeSet::new();
-        let mut open = self.values_in(root);
+        let mut open = values;
         while let Some(v) = open.pop() {
             if !seen.insert(v) {
                 continue;
@@ -249,6 +253,23 @@ impl<'g> Facts<'g> {
             _ => None,
         };
         parts.into_iter().filter_map(value).collect()
+    }
+
+    /// The values that a loss is computed from: what decides which rows it is taken over is none of them.
+    fn terms(&self, loss: ExprRef) -> Vec<ValueId> {
+        let (mut seen, mut found, mut open) = (BTreeSet::new(), vec![], vec![loss]);
+        while let Some(e) = open.pop() {
+            if !seen.insert(e) {
+                continue;
+            }
+            let expr = self.graph.expr(e);
+            match expr.op {
+                Op::Value(v) => found.push(v),
+                Op::Restrict(_) => open.extend(&expr.args[..1]),
+                _ => open.extend(&expr.args),
+            }
+        }
+        found
     }
 
     /// Whether a value is a reward: an external one, a score, or a rule over text.
@@ -348,10 +369,8 @@ impl<'g> Facts<'g> {
     /// The rollouts that a loss weighs by a reward: live log-probabilities of sampled responses in a
     /// loss that reads a reward.
     pub(super) fn weighed<'t>(&self, train: &'t Train) -> Option<&'t Forward> {
-        let rewarded = self
-            .origins(train.loss)
-            .into_iter()
-            .any(|v| self.is_reward(v));
+        let origins = self.origins_of(self.terms(train.loss));
+        let rewarded = origins.into_iter().any(|v| self.is_reward(v));
         let samples = |f: &&Forward| {
             let logp = f.outputs.iter().any(|(o, _)| *o == ForwardOutput::Logp);
             logp && self.samplers.get(&f.rollout) == Some(&train.model)

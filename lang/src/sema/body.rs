@@ -2,7 +2,9 @@
 
 use crate::ast::{self, AxisBinder, Expr, ExprKind, Name, Stmt, StmtKind};
 use crate::diag::Diagnostic;
-use crate::graph::{AxisSize, DataId, Eval, ExprRef, Metric, Node, NodeKind, Op, Schedule, Scope};
+use crate::graph::{
+    AxisSize, DataId, Eval, ExprRef, Metric, Node, NodeKind, Op, RowOrder, Schedule, Scope,
+};
 use crate::source::Span;
 
 use super::args::{ROWS, label};
@@ -91,11 +93,16 @@ impl Sema<'_> {
             text: "step".into(),
             span: at,
         };
-        let slots = [label("iterations"), label("epochs")];
+        let slots = [label("iterations"), label("epochs"), label("shuffle")];
         let Some(found) = self.arguments("E016", &callee, options, &slots) else {
             return;
         };
-        let schedule = match found[..] {
+        if let Some(e) = found[2]
+            && self.truth_of(e, &mut Env::of(0), "shuffle") == Some(false)
+        {
+            self.graph.order = RowOrder::Data;
+        }
+        let schedule = match found[..2] {
             [Some(n), None] => self
                 .whole(n, &mut Env::of(0), "iterations", (1, ROWS))
                 .map(Schedule::Iterations),
@@ -263,17 +270,25 @@ impl Sema<'_> {
     /// A state is not bound again; its next value is another statement.
     fn state_bound(&mut self, name: &Name, first: Span) -> bool {
         let n = &name.text;
-        self.report(
-            Diagnostic::error(
-                "E011",
-                name.span,
-                format!("`{n}` is a state; `{n} = …` binds a new name"),
-            )
-            .label(first, "declared here")
-            .help(format!(
-                "`next {n} = …` gives it its value for the next iteration"
-            ))
-            .fix(
+        let before = Span {
+            lo: 0,
+            hi: name.span.lo,
+            ..name.span
+        };
+        let found = Diagnostic::error(
+            "E011",
+            name.span,
+            format!("`{n}` is a state; `{n} = …` binds a new name"),
+        )
+        .label(first, "declared here")
+        .help(format!(
+            "`next {n} = …` gives it its value for the next iteration"
+        ));
+        // After something else on its line it is no statement of its own.
+        let line = self.sources.get(name.span.file).slice(before);
+        let alone = line.trim_end_matches([' ', '\t']).ends_with(['\n', '{']);
+        self.report(match alone {
+            true => found.fix(
                 "write `next`",
                 vec![(
                     Span {
@@ -283,7 +298,8 @@ impl Sema<'_> {
                     "next ".into(),
                 )],
             ),
-        );
+            false => found,
+        });
         false
     }
 

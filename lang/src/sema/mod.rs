@@ -41,8 +41,8 @@ use std::collections::{BTreeSet, HashMap};
 use crate::diag::{Diagnostic, Level};
 use crate::facts::Facts;
 use crate::graph::{
-    AxisId, Dag, DataId, Elem, ExprRef, Forward, Graph, ModelId, Node, RolloutId, Schedule, Scope,
-    Type, ValueId,
+    AxisId, Dag, DataId, Elem, ExprRef, Forward, Graph, ModelId, Node, RolloutId, RowOrder,
+    Schedule, Scope, Type, ValueId,
 };
 use crate::source::{FileId, Sources, Span};
 
@@ -347,6 +347,7 @@ fn empty(name: &str) -> Graph {
         values: vec![],
         exprs: vec![],
         schedule: Schedule::Iterations(0),
+        order: RowOrder::Shuffled,
         dag: Dag::default(),
         metrics: vec![],
         evals: vec![],

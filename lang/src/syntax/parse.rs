@@ -13,15 +13,42 @@ use super::grammar::{Grammar, Rule};
 use super::memo::{self, Known};
 use super::tokens::Tokens;
 use crate::diag::Diagnostic;
+use crate::edit;
 use crate::source::{FileId, Span};
 
 /// How deep brackets and `if`s may nest in one piece.
 const MAX_NESTING: usize = 200;
 
+/// Fixes of one text that are tried out; later ones are left out until these are made.
+const TRIED_FIXES: usize = 8;
+
 /// The tree of a text, and what did not parse. Every text gives a tree.
 pub fn parse(file: FileId, text: &str) -> (ast::File, Vec<Diagnostic>) {
-    let parsed = parse_with_layout(file, text);
+    let mut parsed = parse_with_layout(file, text);
+    keep_fixes_that_hold(file, text, &mut parsed.diagnostics);
     (parsed.file, parsed.diagnostics)
+}
+
+/// Takes away the fixes after which something does not parse where they wrote: the word of an item is no
+/// mend where no item follows it.
+fn keep_fixes_that_hold(file: FileId, text: &str, diagnostics: &mut [Diagnostic]) {
+    let before = diagnostics.len();
+    let mut tried = 0;
+    for d in diagnostics.iter_mut().filter(|d| d.fix.is_some()) {
+        tried += 1;
+        let holds = |applied: &edit::Applied| {
+            let after = parse_with_layout(file, &applied.text).diagnostics;
+            let near = |at: Span| (applied.places.iter()).any(|p| p.lo <= at.hi && at.lo <= p.hi);
+            after.len() <= before || !after.iter().filter_map(Diagnostic::span).any(near)
+        };
+        let applied = match tried {
+            ..=TRIED_FIXES => edit::apply(text, file, std::slice::from_ref(d)),
+            _ => None,
+        };
+        if !applied.as_ref().is_some_and(holds) {
+            d.fix = None;
+        }
+    }
 }
 
 /// A text that is one expression.

@@ -53,6 +53,8 @@ impl<'t> Tokens<'t> {
         };
         let (mut end, mut indent) = (0, 0);
         let mut scanner = Scanner { text, at: 0 };
+        // Whether the line holds nothing yet but `;`, which the printer leaves out.
+        let mut bare = true;
         while let Some((kind, lo)) = scanner.next() {
             let hi = scanner.at;
             let gap = &text.as_bytes()[end..lo];
@@ -60,13 +62,15 @@ impl<'t> Tokens<'t> {
             let line_start = newline.is_some() || end == 0;
             if line_start {
                 indent = gap.len() - newline.map_or(0, |n| n + 1);
+                bare = true;
             }
             end = hi;
             let Some(kind) = kind else {
                 tokens.comments.push(comment(file, lo, &text[lo..hi]));
-                tokens.comment_line_start.push(line_start);
+                tokens.comment_line_start.push(bare);
                 continue;
             };
+            bare &= &text[lo..hi] == ";";
             tokens.code.push(Token {
                 kind,
                 lo,

@@ -8,16 +8,24 @@ use rlhf_lang::lint::{codes, explain};
 
 use super::{check, messages, program};
 
-/// The block under a heading, with the overrides that its first line names.
-fn example<'p>(page: &'p str, heading: &str) -> (&'p str, Vec<(&'p str, &'p str)>) {
-    let from = page
-        .find(&format!("## {heading}"))
-        .expect("a page has both examples");
-    let block = page[from..]
-        .split("```rlhf\n")
-        .nth(1)
-        .and_then(|b| b.split("```").next())
-        .expect("an example is a block of rlhf");
+/// A block, with the overrides that its first line names.
+type Example<'p> = (&'p str, Vec<(&'p str, &'p str)>);
+
+/// The blocks under a heading, up to the next one.
+fn examples<'p>(page: &'p str, heading: &str) -> Vec<Example<'p>> {
+    let title = format!("## {heading}\n");
+    let from = page.find(&title).expect("a page has both examples") + title.len();
+    let section = page[from..].split("\n## ").next().unwrap_or_default();
+    let blocks = section.split("```rlhf\n").skip(1);
+    let found: Vec<_> = blocks
+        .filter_map(|b| b.split("```").next())
+        .map(example)
+        .collect();
+    assert!(!found.is_empty(), "an example is a block of rlhf: {page}");
+    found
+}
+
+fn example(block: &str) -> Example<'_> {
     let with = block
         .lines()
         .next()
@@ -35,15 +43,16 @@ fn every_failing_example_has_its_code() {
     let mut wrong = String::new();
     for code in codes() {
         let page = explain(code).expect("listed codes have pages");
-        let (block, overrides) = example(page, "Fails");
-        let compiled = check(&program(block), &overrides);
-        let fires = compiled.diagnostics.iter().any(|d| d.code == code);
-        let mut others = compiled
-            .diagnostics
-            .iter()
-            .filter(|d| d.level != Level::Hint && d.code.starts_with(['E', 'M', 'P', 'D']));
-        if !fires || (!code.starts_with('L') && others.any(|d| d.code != code)) {
-            wrong += &format!("{code}\n{}\n", messages(&compiled));
+        for (block, overrides) in examples(page, "Fails") {
+            let compiled = check(&program(block), &overrides);
+            let fires = compiled.diagnostics.iter().any(|d| d.code == code);
+            let mut others = compiled
+                .diagnostics
+                .iter()
+                .filter(|d| d.level != Level::Hint && d.code.starts_with(['E', 'M', 'P', 'D']));
+            if !fires || (!code.starts_with('L') && others.any(|d| d.code != code)) {
+                wrong += &format!("{code}\n{}\n", messages(&compiled));
+            }
         }
     }
     assert!(
@@ -57,20 +66,21 @@ fn every_passing_example_is_clean() {
     let mut wrong = String::new();
     for code in codes() {
         let page = explain(code).expect("listed codes have pages");
-        let (block, overrides) = example(page, "Passes");
-        let compiled = check(&program(block), &overrides);
-        let found: Vec<_> = compiled
-            .diagnostics
-            .iter()
-            // Bindings and params of a fragment need not be used, except where that is the subject.
-            .filter(|d| d.level != Level::Hint || d.code == code)
-            .filter(|d| {
-                code.starts_with('L') && d.code == code
-                    || !matches!(d.code.as_str(), "L001" | "L002" | "L003")
-            })
-            .collect();
-        if !found.is_empty() {
-            wrong += &format!("{code}\n{}\n", messages(&compiled));
+        for (block, overrides) in examples(page, "Passes") {
+            let compiled = check(&program(block), &overrides);
+            let found: Vec<_> = compiled
+                .diagnostics
+                .iter()
+                // Bindings and params of a fragment need not be used, except where that is the subject.
+                .filter(|d| d.level != Level::Hint || d.code == code)
+                .filter(|d| {
+                    code.starts_with('L') && d.code == code
+                        || !matches!(d.code.as_str(), "L001" | "L002" | "L003")
+                })
+                .collect();
+            if !found.is_empty() {
+                wrong += &format!("{code}\n{}\n", messages(&compiled));
+            }
         }
     }
     assert!(

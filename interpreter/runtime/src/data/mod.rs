@@ -9,7 +9,7 @@ use tch::{Kind, Tensor};
 use crate::fault::{Fault, Result};
 use crate::value::{Data, Value};
 
-pub use order::{batch_rows, batches, permutation};
+pub use order::{Order, batch_rows, batches, permutation};
 
 /// Some rows of a column, as a value over `axis`. Indices come from [`batch_rows`] or are below
 /// [`Table::rows`].

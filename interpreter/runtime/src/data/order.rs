@@ -10,11 +10,20 @@ pub fn batches(rows: usize, batch: usize) -> usize {
     rows / batch.max(1)
 }
 
+/// The order of the rows of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// A permutation that this seed and the epoch fix.
+    Seeded(u64),
+    /// As the data has them.
+    Data,
+}
+
 /// The rows of batch `index` of an epoch, `index` below [`batches`].
 ///
 /// D314 when the data set is smaller than one batch.
 pub fn batch_rows(
-    seed: u64,
+    order: Order,
     epoch: u64,
     rows: usize,
     batch: usize,
@@ -33,8 +42,11 @@ pub fn batch_rows(
             "batch {index} of an epoch of {count} batches does not exist"
         )));
     }
-    let order = permutation(&[seed, epoch], rows);
-    Ok(order[index * batch..(index + 1) * batch].to_vec())
+    let batch = index * batch..(index + 1) * batch;
+    Ok(match order {
+        Order::Seeded(seed) => permutation(&[seed, epoch], rows)[batch].to_vec(),
+        Order::Data => batch.collect(),
+    })
 }
 
 /// 0, 1, …, n−1 in an order that `key` fixes: Fisher–Yates over a splitmix64 stream.

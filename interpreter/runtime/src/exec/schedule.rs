@@ -1,9 +1,9 @@
 //! Which rows of the data an iteration reads, and how many iterations there are.
 
-use rlhf_lang::graph::{AxisSize, Graph, NodeKind, Schedule, Scope};
+use rlhf_lang::graph::{AxisSize, Graph, NodeKind, RowOrder, Schedule, Scope};
 
 use super::context::Context;
-use crate::data;
+use crate::data::{self, Order};
 use crate::fault::Result;
 
 /// The data set and the batch of the step: (data index, rows an iteration).
@@ -39,7 +39,11 @@ impl Context<'_> {
         let batches = data::batches(rows, batch).max(1);
         let (epoch, index) = ((iteration - 1) / batches, (iteration - 1) % batches);
         let place = self.job.graph.data[table].path_span;
-        data::batch_rows(self.job.seed, epoch as u64, rows, batch, index).map_err(|f| f.at(place))
+        let order = match self.job.graph.order {
+            RowOrder::Shuffled => Order::Seeded(self.job.seed),
+            RowOrder::Data => Order::Data,
+        };
+        data::batch_rows(order, epoch as u64, rows, batch, index).map_err(|f| f.at(place))
     }
 
     /// The rows of an evaluation: all of its data set, or the first `n` of `[B: n]`.

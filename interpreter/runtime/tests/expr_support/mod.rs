@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use rlhf_lang::graph::{
-    Axis, AxisId, AxisSize, Binary, Dag, Elem, Expr, ExprRef, Graph, Op, Reduce, Schedule, TextOp,
-    Type, Unary, Value, ValueId,
+    Axis, AxisId, AxisSize, Binary, Dag, Elem, Expr, ExprRef, Graph, Op, Reduce, RowOrder,
+    Schedule, TextOp, Type, Unary, Value, ValueId,
 };
 use rlhf_lang::source::Span;
 
@@ -52,6 +52,7 @@ impl Build {
                 values: vec![],
                 exprs: vec![],
                 schedule: Schedule::Iterations(1),
+                order: RowOrder::Shuffled,
                 dag: Dag::default(),
                 metrics: vec![],
                 evals: vec![],

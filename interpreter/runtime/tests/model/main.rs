@@ -2,6 +2,7 @@
 
 mod average;
 mod checkpoint;
+mod lora;
 mod packing;
 mod parity;
 mod scalar;

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use super::{count, describe, formula, is_name, label, makes, prompt};
 use crate::graph::{
-    AxisSize, Const, Edge, Graph, Init, Metric, ModelKind, NodeId, NodeKind, Schedule, Scope,
+    AxisSize, Const, Edge, Graph, Init, Metric, ModelKind, NodeId, NodeKind, RowOrder, Schedule,
+    Scope,
 };
 
 /// Params, models, axes, then every node with what it reads and makes.
@@ -18,10 +19,13 @@ pub fn text(graph: &Graph) -> String {
     section(&mut out, "state", states(graph));
     section(&mut out, "axes", axes(graph));
     section(&mut out, "imports", graph.imports.clone());
-    let times = match graph.schedule {
+    let mut times = match graph.schedule {
         Schedule::Iterations(n) => format!("step, {}", count(n, "iteration")),
         Schedule::Epochs(n) => format!("step, {}", count(n, "epoch")),
     };
+    if graph.order == RowOrder::Data {
+        times += ", rows in the order of the data";
+    }
     scope(&mut out, graph, &times, Scope::Step, &graph.metrics);
     for (i, eval) in graph.evals.iter().enumerate() {
         let title = format!("eval, every {}", count(eval.every, "iteration"));
