@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use rlhf_runtime::model::{Dtype, Draws, Model};
+use rlhf_runtime::model::{Draws, Dtype, Model};
 use rlhf_tests::Scene;
 use serde_json::Value;
 
@@ -82,6 +82,19 @@ fn series(scene: &Scene, run: &str, metric: &str) -> Vec<f64> {
 fn falls(losses: &[f64]) {
     let halved = losses.last().zip(losses.first()).map(|(l, f)| 2.0 * l < *f);
     assert_eq!(halved, Some(true), "{losses:?}");
+}
+
+/// How far numbers of equal weights may lie apart: rows come in another order in every epoch.
+fn rounding(dtype: &str) -> f64 {
+    match dtype {
+        "bf16" => 2e-2,
+        _ => 1e-5,
+    }
+}
+
+fn stays(numbers: &[f64], rounding: f64) {
+    let moved = numbers.iter().any(|n| (n - numbers[0]).abs() > rounding);
+    assert!(!moved, "{numbers:?}");
 }
 
 /// Runs a Python text with words and gives the JSON it prints.
@@ -202,21 +215,29 @@ print(json.dumps(model(torch.tensor([[1, 2, 3, 257]])).logits[0].tolist()))
 fn a_critic_learns_returns_and_its_frozen_copy_stays() {
     let scene = scene();
     for (dtype, out) in [("f32", "f32"), ("bf16", "bf16")] {
-        scene.write("critic.rlhf", &CRITIC.replace("dtype: f32", &format!("dtype: {dtype}")));
+        scene.write(
+            "critic.rlhf",
+            &CRITIC.replace("dtype: f32", &format!("dtype: {dtype}")),
+        );
         scene.train(&["critic.rlhf", "--out", out]);
         falls(&series(&scene, out, "critic.loss"));
         let drift = series(&scene, out, "drift");
-        assert_eq!(drift[0], 0.0);
+        assert!(drift[0] < rounding(dtype), "{drift:?}");
         assert!(drift[7] > 0.1, "{drift:?}");
-        let level = series(&scene, out, "level");
-        assert!(level.iter().all(|l| *l == level[0]), "{level:?}");
+        stays(&series(&scene, out, "level"), rounding(dtype));
     }
     // The saved critic is where the next run starts.
     let next = CRITIC.replace("scalar(\"./model\"", "scalar(\"f32/critic\"");
     scene.write("next.rlhf", &next);
     scene.train(&["next.rlhf", "--iterations", "1", "--out", "next"]);
-    let (first, last) = (series(&scene, "next", "end")[0], series(&scene, "f32", "end")[7]);
-    assert!((first - 2.0).abs() < (series(&scene, "f32", "end")[0] - 2.0).abs(), "{first} {last}");
+    let (first, last) = (
+        series(&scene, "next", "end")[0],
+        series(&scene, "f32", "end")[7],
+    );
+    assert!(
+        (first - 2.0).abs() < (series(&scene, "f32", "end")[0] - 2.0).abs(),
+        "{first} {last}"
+    );
 }
 
 #[test]
@@ -224,7 +245,15 @@ fn a_new_head_follows_the_seed() {
     let scene = scene();
     scene.write("critic.rlhf", CRITIC);
     for (seed, out) in [("1", "a"), ("1", "b"), ("2", "c")] {
-        scene.train(&["critic.rlhf", "--seed", seed, "--iterations", "1", "--out", out]);
+        scene.train(&[
+            "critic.rlhf",
+            "--seed",
+            seed,
+            "--iterations",
+            "1",
+            "--out",
+            out,
+        ]);
     }
     let level = |run: &str| series(&scene, run, "level")[0];
     assert_eq!(level("a"), level("b"));
@@ -249,8 +278,7 @@ fn a_policy_trains_through_adapters_and_is_saved_merged_and_as_peft_does() {
     scene.train(&["lora.rlhf", "--out", "run"]);
     let losses = series(&scene, "run", "policy.loss");
     assert!(losses[7] < 0.8 * losses[0], "{losses:?}");
-    let reference = series(&scene, "run", "ref");
-    assert!(reference.iter().all(|r| *r == reference[0]), "{reference:?}");
+    stays(&series(&scene, "run", "ref"), rounding("f32"));
     assert!(series(&scene, "run", "kl")[0].abs() < 1e-9);
 
     // The adapter applied by hand to the base gives the merged checkpoint's logits.
@@ -280,7 +308,10 @@ with torch.no_grad():
 print(json.dumps([len(tensors), (after - whole).abs().max().item(), (after - before).abs().max().item()]))
 "#;
     let path = |name: &str| scene.path(name).display().to_string();
-    let found = numbers(&python(text, &[&path("run/policy-adapter"), &path("run/policy")]));
+    let found = numbers(&python(
+        text,
+        &[&path("run/policy-adapter"), &path("run/policy")],
+    ));
     assert_eq!(found[0], 2.0 * 2.0 * 7.0);
     assert!(found[1] < 1e-4 && found[2] > 0.1, "{found:?}");
 
@@ -302,8 +333,7 @@ fn a_critic_trains_through_adapters_with_its_head_whole() {
     scene.train(&["critic.rlhf", "--out", "run"]);
     let losses = series(&scene, "run", "critic.loss");
     assert!(losses[7] < losses[0], "{losses:?}");
-    let level = series(&scene, "run", "level");
-    assert!(level.iter().all(|l| *l == level[0]), "{level:?}");
+    stays(&series(&scene, "run", "level"), rounding("bf16"));
     let config = scene.read("run/critic-adapter/adapter_config.json");
     let config: Value = serde_json::from_str(&config).expect("JSON");
     assert_eq!(config["task_type"], "SEQ_CLS");
@@ -315,7 +345,7 @@ fn random_weights_need_no_stored_ones() {
     std::fs::remove_file(scene.path("model/model.safetensors")).expect("it was there");
     let program = r#"
 data sums = jsonl("sums.jsonl") { question: text, answer: text }
-model policy = causal("./model", init: random, dtype: f32, optim: adamw(1e-2))
+model policy = causal(init: random(config: "./model"), dtype: f32, optim: adamw(1e-2))
 step over sums[B: 6], iterations: 6 {
   roll = answer(chat(question), answer)[T: ..8]
   train policy { minimize -mean(logp(policy, roll)) }
@@ -332,7 +362,7 @@ step over sums[B: 6], iterations: 6 {
     assert_eq!(losses, series(&scene, "b", "policy.loss"));
     assert_ne!(losses, series(&scene, "c", "policy.loss"));
 
-    let stored = program.replace("init: random, ", "");
+    let stored = program.replace("init: random(config: \"./model\")", "\"./model\"");
     scene.write("stored.rlhf", &stored);
     let ran = scene.rlhf(&["run", "stored.rlhf", "--out", "d"]);
     assert_eq!(ran.code, 1, "{}", ran.out);
@@ -347,9 +377,42 @@ fn an_adapter_on_a_layer_that_is_not_there_ends_the_run_before_it_begins() {
     let ran = scene.rlhf(&["run", "lora.rlhf", "--out", "run"]);
     assert_eq!(ran.code, 1, "{}", ran.out);
     assert!(
-        ran.err.contains("`policy` has no linear layer `c_attn` to adapt")
+        ran.err
+            .contains("`policy` has no linear layer `c_attn` to adapt")
             && ran.err.contains("q_proj, k_proj"),
         "{}",
         ran.err
     );
+}
+
+#[test]
+fn an_actor_a_critic_and_a_reward_model_train_over_groups() {
+    let scene = scene();
+    let program = r#"
+data sums = jsonl("sums.jsonl") { question: text }
+model actor = causal("./model", dtype: f32, optim: adamw(1e-3))
+model critic = scalar("./model", per: token, dtype: f32, optim: adamw(1e-3))
+model judge = scalar("./model", per: response, dtype: f32)
+step over sums[B: 3], iterations: 2 {
+  roll = generate(actor, chat(question), temperature: 1)[G: 2, T: ..8]
+  s    = score(judge, roll)
+  v    = value(critic, roll)
+  adv  = s - v
+  train actor { minimize -mean(adv * logp(actor, roll)) }
+  train critic {
+    now = value(critic, roll)
+    minimize mean((now - s) * (now - s)) + mean((now.end - s) * (now.end - s))
+  }
+  log spread: mean(std(s, G)), end: mean(v.end)
+}
+"#;
+    scene.write("actor.rlhf", program);
+    scene.train(&["actor.rlhf", "--out", "run"]);
+    assert!(series(&scene, "run", "spread").iter().all(|s| *s > 0.0));
+    for name in ["actor", "critic"] {
+        let file = format!("run/{name}/model.safetensors");
+        assert!(scene.path(&file).is_file(), "{file}");
+    }
+    assert!(!scene.path("run/judge").exists());
+    assert!(!scene.path("run/actor-adapter").exists());
 }

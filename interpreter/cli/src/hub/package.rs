@@ -9,7 +9,9 @@ use crate::launch;
 /// The directory, when it has been built before.
 pub fn built() -> Option<PathBuf> {
     let dir = destination()?;
-    directory::missing(&dir, Parts::All).is_empty().then_some(dir)
+    directory::missing(&dir, Parts::All)
+        .is_empty()
+        .then_some(dir)
 }
 
 /// The set-up script is there: this is a checkout, not an executable alone.

@@ -12,7 +12,6 @@ use super::pass::{Pass, missing};
 use crate::expr::{self, Env};
 use crate::fault::{Fault, Result};
 use crate::reward;
-use crate::value::Value;
 
 impl Context<'_> {
     /// A pass with nothing computed yet.
@@ -154,8 +153,7 @@ impl Context<'_> {
         let numbers = outputs::score(model, &drawn.rows, forward);
         for (output, id) in &forward.outputs {
             if let Some(numbers) = numbers.get(*output) {
-                let axes = graph.value(*id).ty.axes.clone();
-                let value = Value::flat(axes, numbers, &pass.env.shapes)?;
+                let value = outputs::value(graph, *id, numbers, &pass.env.shapes)?;
                 pass.env.values.insert(*id, value);
             }
         }

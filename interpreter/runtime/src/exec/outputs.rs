@@ -1,10 +1,12 @@
 //! The numbers of a pass by what the program calls them, whatever head the model has.
 
-use rlhf_lang::graph::{Forward, ForwardOutput};
+use rlhf_lang::graph::{Forward, ForwardOutput, Graph, ValueId};
 use tch::Tensor;
 
 use crate::batch::Rows;
+use crate::fault::Result;
 use crate::model::{LivePass, Model, ScalarPass, States, Values};
+use crate::value::{Shapes, Value, storage};
 
 /// Numbers by output: one a response token, or one a response.
 #[derive(Debug, Default)]
@@ -30,6 +32,13 @@ impl Numbers {
         let logp = (ForwardOutput::Logp, logp);
         Numbers([Some(logp), entropy].into_iter().flatten().collect())
     }
+}
+
+/// Numbers of a pass as a value over the axes that the program gives it. Gradient tracking is kept.
+pub fn value(graph: &Graph, id: ValueId, numbers: &Tensor, shapes: &Shapes) -> Result<Value> {
+    let axes = graph.value(id).ty.axes.clone();
+    let sizes = storage(&axes, shapes)?;
+    Ok(Value::num(axes, &numbers.f_reshape(sizes)?))
 }
 
 /// Whether an output has a number for each response token rather than one a response.

@@ -20,7 +20,6 @@ use crate::data;
 use crate::expr::{self, Env};
 use crate::fault::{Fault, Result};
 use crate::model::{AdamW, Model};
-use crate::value::Value;
 
 /// One optimizer step's numbers.
 #[derive(Clone, Debug)]
@@ -124,9 +123,8 @@ pub fn measure(
                 .among_all(*output, &numbers.detach())?
                 .to_kind(Kind::Double)
                 .set_requires_grad(true);
-            let axes = graph.value(*value).ty.axes.clone();
-            let live = Value::flat(axes, &leaf, &env.shapes)?;
-            env.values.insert(*value, live);
+            let shaped = outputs::value(graph, *value, &leaf, &env.shapes)?;
+            env.values.insert(*value, shaped);
             leaves.push((index, *output, leaf));
         }
     }

@@ -89,12 +89,6 @@ impl Value {
         }
     }
 
-    /// Numbers from a flat tensor in storage order. Gradient tracking is kept.
-    pub fn flat(axes: Vec<AxisId>, tensor: &Tensor, shapes: &Shapes) -> Result<Value> {
-        let sizes = storage(&axes, shapes)?;
-        Ok(Value::num(axes, &tensor.f_reshape(&sizes)?))
-    }
-
     /// Booleans from a tensor in storage form.
     pub fn bool(axes: Vec<AxisId>, tensor: &Tensor) -> Value {
         Value {
