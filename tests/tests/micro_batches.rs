@@ -315,7 +315,7 @@ fn holds(draw: &Draw, budget: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn numbers_do_not_move_with_the_budget_of_a_pass(draw in draw(), budget in 2usize..80) {
