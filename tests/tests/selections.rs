@@ -158,7 +158,7 @@ fn an_update_with_no_row_left_is_skipped_and_said() {
     let file = "none.rlhf";
     scene.write(file, &(head(2) + &rest));
     let ran = scene.train(&[file, "--out", "none"]);
-    let said = "`rows … where` leaves no row for an update of `train policy`, which is skipped";
+    let said = "no row is left for an update of `train policy`, which is skipped";
     assert_eq!(
         ran.err.matches(said).count() + ran.out.matches(said).count(),
         1,
@@ -240,4 +240,50 @@ fn every_response_may_have_a_prompt_of_its_own_and_draws_numbers_of_its_own() {
         let prompt = format!("{}?", asked["response"].as_str().expect("text"));
         assert_eq!(sample["prompt"], prompt);
     }
+}
+
+#[test]
+fn the_rows_that_top_chooses_can_be_sampled_again() {
+    let scene = Scene::new();
+    let rest = r#"
+  far  = top(question, B, by: number(answer), k: 2)
+  more = generate(policy, far, temperature: 1)[K: 2, V: ..6]
+  own  = logp(policy, more)
+  c    = top(s, B, by: number(answer), k: 2)
+  train policy, minibatch: 1 {
+    lp = logp(policy, more)
+    minimize -mean(mean(lp, V)) + 0.1 * mean(mean(logp(policy, roll), T))
+    log live: sum(mean(lp - own, V) * 0 + 1)
+  }
+  log same: mean(abs(own - more.logp)), s: mean(c), top: mean(top(number(answer), B, by: number(answer), k: 1)) - max(number(answer))
+}
+"#;
+    for line in run(&scene, "far", 2, rest) {
+        zero(&line, &["same", "top"]);
+        // Of three minibatches two have a chosen row with two responses.
+        assert!((number(&line, "live") - 4.0 / 3.0).abs() < 1e-9, "{line}");
+    }
+    let samples = scene.lines("far/samples.jsonl");
+    let rows = |call: &str| -> Vec<u64> {
+        let of = samples
+            .iter()
+            .filter(|s| s["call"] == call && s["iteration"] == 1);
+        of.filter_map(|s| s["row"].as_u64()).collect()
+    };
+    let (all, again) = (rows("roll"), rows("more"));
+    assert_eq!(again.len(), 4);
+    assert!(again.iter().all(|row| all.contains(row)));
+    assert_eq!((again[0], again[2]), (again[1], again[3]));
+    let answers = scene.lines("sums.jsonl");
+    let answer = |row: u64| -> u32 {
+        let text = answers[row as usize]["answer"].as_str().expect("text");
+        text.parse().expect("a sum")
+    };
+    let least = again.iter().map(|r| answer(*r)).min();
+    let left = all
+        .iter()
+        .filter(|r| !again.contains(r))
+        .map(|r| answer(*r))
+        .max();
+    assert!(least >= left, "{again:?} of {all:?}");
 }

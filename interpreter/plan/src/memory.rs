@@ -63,7 +63,9 @@ pub fn estimate(graph: &Graph, shapes: &[ModelShape], dtype: Dtype, micro: u64) 
                     AxisSize::Subset(Some(n)) => n as u64,
                     AxisSize::Rows(_) | AxisSize::Subset(None) => DECODING_ROWS,
                 };
-                let (prompts, group) = (size(rollout.rows), rollout.group.map_or(1, size));
+                let beside = rollout.over.map_or(1, size);
+                let prompts = size(rollout.rows).saturating_mul(beside);
+                let group = rollout.group.map_or(1, size);
                 decoding(
                     &shapes[model.0 as usize],
                     prompts,
@@ -112,6 +114,7 @@ fn model(graph: &Graph, id: ModelId, shape: &ModelShape, default: Dtype) -> Memo
         );
         return match origin.lora.is_some() && own == dtype(origin) && !moved {
             true => Memory::default(),
+            false if moved => resident(count, own, Trained::Followed),
             false => resident(count, own, Trained::Not),
         };
     }
@@ -151,10 +154,12 @@ fn adapters(shape: &ModelShape, lora: &Lora) -> u64 {
     product(&[rows, lora.rank as u64, shape.layers])
 }
 
-/// What an optimizer changes of a model.
+/// What changes of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trained {
     Not,
+    /// All weights, by `next` rather than by an optimizer.
+    Followed,
     Whole,
     /// So many numbers of adapters.
     Adapters(u64),
@@ -173,7 +178,7 @@ enum Pass {
 fn resident(parameters: u64, dtype: Dtype, trained: Trained) -> Memory {
     let (weight, master) = match dtype {
         Dtype::F32 => (F32, 0),
-        // The optimizer works on a copy in f32.
+        // The optimizer works on a copy in f32, and so does an average.
         Dtype::Bf16 => (2, F32),
     };
     let moments = 2 * F32;
@@ -181,6 +186,7 @@ fn resident(parameters: u64, dtype: Dtype, trained: Trained) -> Memory {
     let gradient = parameters.saturating_mul(F32);
     let (weights, gradients, optimizer) = match trained {
         Trained::Not => (weights, 0, 0),
+        Trained::Followed => (weights, 0, parameters.saturating_mul(master)),
         Trained::Whole => (
             weights,
             gradient,
@@ -287,6 +293,9 @@ mod tests {
         );
         let frozen = resident(10, Dtype::Bf16, Trained::Not);
         assert_eq!(frozen.total(), 20);
+        let followed = resident(10, Dtype::Bf16, Trained::Followed);
+        assert_eq!((followed.weights, followed.optimizer), (20, 40));
+        assert_eq!(resident(10, Dtype::F32, Trained::Followed).total(), 40);
     }
 
     #[test]

@@ -384,8 +384,6 @@ fn is_trained(graph: &Graph, model: usize) -> bool {
     })
 }
 
-<<<<<<< HEAD
-=======
 /// Whether another model is the frozen copy of this one.
 fn is_origin(graph: &Graph, index: usize) -> bool {
     let of = |m: &graph::Model| matches!(m.kind, ModelKind::Frozen(of) if of.0 as usize == index);

@@ -1,6 +1,6 @@
 //! The rows that a training pass has to read: what the loss and the metrics drop is not computed.
 
-use rlhf_lang::graph::{AxisId, AxisSize, ExprRef, Forward, ForwardOutput, Graph, Train};
+use rlhf_lang::graph::{AxisId, ExprRef, Forward, ForwardOutput, Graph, Train};
 use tch::{Kind, Tensor};
 
 use super::outputs;
@@ -89,14 +89,11 @@ pub fn reads_nothing(graph: &Graph, train: &Train, env: &Env) -> Result<bool> {
 fn parts_of(graph: &Graph, train: &Train, env: &Env) -> Option<AxisId> {
     let first = train.forwards.first()?;
     let rows = graph.origin(graph.rollout(first.rollout).rows);
-    let of_rows = |(index, axis): (usize, &rlhf_lang::graph::Axis)| {
-        let id = AxisId(index as u32);
-        matches!(axis.size, AxisSize::Subset(_))
-            && graph.origin(id) == rows
-            && env.shapes.part(id).is_some()
+    let is_part = |index: usize| {
+        let axis = AxisId(index as u32);
+        graph.origin(axis) == rows && env.shapes.part(axis).is_some()
     };
-    let mut axes = graph.axes.iter().enumerate();
-    axes.any(of_rows).then_some(rows)
+    (0..graph.axes.len()).any(is_part).then_some(rows)
 }
 
 fn is_read(forward: &Forward, read: &Demand, row: usize) -> bool {

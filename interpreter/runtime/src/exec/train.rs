@@ -325,7 +325,7 @@ impl Context<'_> {
 fn nothing_left(graph: &Graph, train: &Train) -> Fault {
     let name = &graph.model(train.model).name;
     Fault::new(format!(
-        "`rows … where` leaves no row for an update of `train {name}`, which is skipped"
+        "no row is left for an update of `train {name}`, which is skipped"
     ))
     .help("a larger batch gives more rows to choose from; `count` of the condition, logged, shows how many are left")
 }

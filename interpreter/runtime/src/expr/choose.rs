@@ -34,6 +34,9 @@ impl Evaluation<'_> {
         let (x, by) = (self.value(*x).clone(), self.value(*by).clone());
         let choice = match expr.op {
             Op::Pick(axis) => picked(self.graph, axis, by, &self.shapes)?,
+            Op::Top { into, .. } if self.shapes.part(into).is_some() => {
+                rows_left(into, &self.shapes)?
+            }
             Op::Top { axis, into } => best(self.graph, (axis, into), &by, &self.shapes)?,
             Op::Restrict(part) => {
                 let of = self.graph.axis(part).of.unwrap_or(part);
@@ -85,6 +88,17 @@ pub(super) fn kept(graph: &Graph, part: AxisId, condition: &Value) -> Result<Vec
         .filter_map(|(i, holds)| holds.then_some(i))
         .take(limit)
         .collect())
+}
+
+/// The positions that `top` keeps of an axis with one number each.
+pub(super) fn largest(
+    graph: &Graph,
+    axes: (AxisId, AxisId),
+    by: &Value,
+    shapes: &Shapes,
+) -> Result<Vec<usize>> {
+    let at = best(graph, axes, by, shapes)?.at.numbers()?;
+    Ok(at.into_iter().map(|i| i as usize).collect())
 }
 
 fn rows_left(part: AxisId, shapes: &Shapes) -> Result<Choice> {

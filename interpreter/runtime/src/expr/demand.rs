@@ -62,6 +62,7 @@ impl Reader<'_> {
     fn operands(&self, e: ExprRef, own: &[bool]) -> Vec<(ExprRef, Vec<bool>)> {
         let expr = self.graph.expr(e);
         let apart = match expr.op {
+            Op::Top { into, .. } if self.shapes.part(into).is_some() => true,
             Op::Pick(axis) | Op::Top { axis, .. } => self.graph.origin(axis) != self.rows,
             _ => true,
         };

@@ -52,18 +52,24 @@ impl Env {
         })
     }
 
-    /// Fixes the rows of every `rows … where …` whose condition is known by now. Until then nothing can
-    /// be evaluated over it; from then on a minibatch takes those of its rows that are left.
+    /// Fixes the rows of every part whose condition is known by now: of `rows … where …`, and of a `top`
+    /// along the rows. From then on a minibatch takes those of its rows that are left, whatever the
+    /// condition would say of the minibatch alone.
     pub fn settle(&mut self, graph: &Graph) -> Result<()> {
         for expr in &graph.exprs {
-            let Op::Restrict(part) = expr.op else {
-                continue;
+            let (part, of) = match expr.op {
+                Op::Restrict(part) => (part, graph.axis(part).of.unwrap_or(part)),
+                Op::Top { axis, into } => (into, axis),
+                _ => continue,
             };
-            let condition = *expr.args.get(1).ok_or_else(|| missing_operand(1))?;
-            if self.shapes.part(part).is_none() && self.knows(graph, condition) {
-                let condition = eval(graph, condition, self)?;
-                let kept = choose::kept(graph, part, &condition)?;
-                let of = graph.axis(part).of.unwrap_or(part);
+            let by = *expr.args.get(1).ok_or_else(|| missing_operand(1))?;
+            let one_a_row = graph.expr(by).ty.axes == [of];
+            if one_a_row && self.shapes.part(part).is_none() && self.knows(graph, by) {
+                let by = eval(graph, by, self)?;
+                let kept = match expr.op {
+                    Op::Restrict(_) => choose::kept(graph, part, &by)?,
+                    _ => choose::largest(graph, (of, part), &by, &self.shapes)?,
+                };
                 self.shapes.set_part(part, of, kept);
             }
         }

@@ -75,7 +75,8 @@ pub struct Ending<'a> {
 pub struct Request<'a> {
     /// Prompt tokens, none empty.
     pub prompts: &'a [Arc<[u32]>],
-    /// Number of each prompt in the data of the whole run: its part of the random numbers' key.
+    /// Number of each prompt in the data of the whole run, below 2^32, and above those bits which of its
+    /// row's prompts it is: its part of the random numbers' key.
     pub rows: &'a [u64],
     /// Responses to one prompt.
     pub group: usize,
@@ -86,6 +87,12 @@ pub struct Request<'a> {
     /// Most responses decoded at a time; a group is never cut. [`MAX_ROWS`] suits most memories. No response depends
     /// on it.
     pub max_rows: usize,
+}
+
+/// The row of the data in a prompt's part of the key: above its 32 bits stands which of the row's prompts
+/// it is.
+fn data_row(key: u64) -> u64 {
+    key & u64::from(u32::MAX)
 }
 
 /// Responses decoded at a time where nothing else is asked.
@@ -215,7 +222,7 @@ fn check(model: &Model, request: &Request) -> Result<()> {
     if top_k == Some(0) {
         return Err(Fault::new("top_k 0 leaves no token").help("top_k is at least 1"));
     }
-    for (prompt, row) in prompts.iter().zip(rows) {
+    for (prompt, row) in prompts.iter().zip(rows.iter().map(|r| data_row(*r))) {
         if prompt.is_empty() {
             return Err(Fault::new(format!("the prompt of row {row} is empty"))
                 .help("a prompt has at least one token; a template or a beginning-of-sequence token gives one"));

@@ -217,7 +217,7 @@ impl Wave<'_> {
             "at token {} of response {} to row {}",
             sample.tokens.len(),
             s % self.group,
-            self.rows[s / self.group]
+            super::data_row(self.rows[s / self.group])
         );
         match fault {
             sample::Fault::NotFinite { token } => Fault::code(

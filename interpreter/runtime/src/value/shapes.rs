@@ -16,12 +16,12 @@ pub struct Shapes {
     parts: HashMap<AxisId, Arc<Part>>,
 }
 
-/// A part of the rows: what `rows D = B where …` kept.
+/// A part of the rows: what `rows D = B where …` or a `top` along them kept.
 #[derive(Debug, PartialEq)]
 pub struct Part {
     /// The axis it is a part of.
     pub of: AxisId,
-    /// The positions that were kept along it, in their order.
+    /// The positions that were kept along it.
     pub kept: Vec<usize>,
 }
 

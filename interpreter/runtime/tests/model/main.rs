@@ -1,5 +1,6 @@
 //! Models against transformers' numbers, packing against plain sequences, and broken checkpoints.
 
+mod average;
 mod checkpoint;
 mod lora;
 mod packing;
