@@ -1,8 +1,8 @@
 //! The examples in the doc comments of the standard library are worth what they say.
 
+mod eval_support;
 #[path = "../../../stdlib/tests/example/mod.rs"]
 mod example;
-mod eval_support;
 
 use eval_support::{Program, flat};
 use example::{Example, examples};

@@ -21,7 +21,10 @@ fn input(name: &'static str, axes: &'static [&'static str], data: Json) -> Input
 
 fn numbers(json: &Json) -> Vec<f64> {
     let items = json.as_array().expect("a list");
-    items.iter().map(|x| x.as_f64().expect("a number")).collect()
+    items
+        .iter()
+        .map(|x| x.as_f64().expect("a number"))
+        .collect()
 }
 
 fn rows(json: &Json) -> Vec<Vec<f64>> {
@@ -99,7 +102,11 @@ pub fn of(fixture: &Json, world: World, path: &str) -> Vec<Input> {
         }
         World::Whiten => {
             let whiten = &trl["masked_whiten"];
-            vec![input("x", &["B", "T"], kept(&whiten["values"], &whiten["mask"]))]
+            vec![input(
+                "x",
+                &["B", "T"],
+                kept(&whiten["values"], &whiten["mask"]),
+            )]
         }
         World::Groups => {
             let values = trl["nanstd"]["values"].as_array().expect("a list");

@@ -206,6 +206,12 @@ pub const CASES: &[Case] = &[
 
 /// Numbers that no program is held against, and why.
 pub const LEFT_OUT: &[(&str, &str)] = &[
-    ("openrlhf/value_loss_clip0.2", "the fixture does not say over which values"),
-    ("openrlhf/value_loss_noclip", "the fixture does not say over which values"),
+    (
+        "openrlhf/value_loss_clip0.2",
+        "the fixture does not say over which values",
+    ),
+    (
+        "openrlhf/value_loss_noclip",
+        "the fixture does not say over which values",
+    ),
 ];
