@@ -72,7 +72,7 @@ impl Seen {
     /// The span without its first `outside` positions.
     fn of(span: Span, outside: usize) -> Option<Seen> {
         let start = outside / LANES * LANES;
-        (outside < span.len).then_some(Seen {
+        (outside < span.len).then(|| Seen {
             slot: span.slot,
             start,
             hidden: outside - start,

@@ -71,6 +71,7 @@ fn prefill_then_decoding_equals_attention_of_the_whole_sequence() {
         (4, 2, 16, 23, 20),
         (9, 3, 64, 44, 3),
         (8, 1, 8, 1, 18),
+        (2, 1, 8, 5, 40),
         (2, 2, 40, 33, 1),
     ];
     let cases = (0..3).flat_map(|rule| shapes.map(|shape| (rule, shape)));
