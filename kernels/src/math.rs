@@ -48,7 +48,7 @@ pub(crate) fn silu<const FMA: bool>(x: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn gelu_tanh<const FMA: bool>(x: f32) -> f32 {
     // 2 √(2/π).
-    const SLOPE: f32 = 1.595_769_1;
+    const SLOPE: f32 = 1.595_769;
     let u = SLOPE * (x + 0.044_715 * x * x * x);
     let bounded = u.clamp(-80.0, 80.0);
     x / (1.0 + exp::<FMA>(-bounded))

@@ -14,7 +14,7 @@ use crate::model::weights::Mlp;
 /// An MLP's weights, and its activations of one step.
 pub(super) enum FeedForward<'m> {
     Dense(Dense<'m>),
-    Experts(Experts<'m>),
+    Experts(Box<Experts<'m>>),
 }
 
 pub(super) struct Dense<'m> {
@@ -43,7 +43,7 @@ impl<'m> FeedForward<'m> {
         weights: &'m Mlp<Tensor>,
     ) -> Result<Self> {
         Ok(match (weights, &config.routing) {
-            (Mlp::Experts(experts), Some(routing)) => FeedForward::Experts(Experts {
+            (Mlp::Experts(experts), Some(routing)) => FeedForward::Experts(Box::new(Experts {
                 routing: routing.clone(),
                 activation,
                 router: Affine::new(&experts.router, &None)?,
@@ -52,7 +52,7 @@ impl<'m> FeedForward<'m> {
                 logits: Panels::new(routing.experts),
                 inner: Panels::new(routing.width),
                 out: Panels::new(config.hidden),
-            }),
+            })),
             (Mlp::Dense(dense), _) => FeedForward::Dense(Dense {
                 gate: config.gate,
                 activation,

@@ -101,7 +101,7 @@ pub(super) fn read(
         },
     };
     let width = (head_dim as f64 * part) as usize;
-    if width == 0 || width % 2 != 0 || width > head_dim {
+    if width == 0 || !width.is_multiple_of(2) || width > head_dim {
         return Err(Fault::new(format!(
             "rotary positions need an even head width; it is {width}"
         )));
