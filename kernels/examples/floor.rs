@@ -3,6 +3,7 @@
 //!
 //! Every product is timed alone and its best time counts, so that other work on the machine disturbs little.
 
+use rlhf_kernels::gate::Activation;
 use rlhf_kernels::linear::{Linear, accumulate, gated, logits, project};
 use rlhf_kernels::panel::Panels;
 use rlhf_kernels::storage::Matrix;
@@ -79,7 +80,9 @@ fn main() -> Result<(), String> {
                 let (gate, up) = (linear(gate)?, linear(up)?);
                 time(&mut ours[0], || project(&px, &[w_qkv], &mut qkv));
                 time(&mut ours[1], || accumulate(&px, &out, &mut residual));
-                time(&mut ours[2], || gated(&px, &gate, &up, &mut inner));
+                time(&mut ours[2], || {
+                    gated(&px, Activation::Silu, &gate, &up, &mut inner)
+                });
                 time(&mut ours[3], || accumulate(&pz, &down, &mut residual));
             }
             let w = Matrix::of(&head)?;

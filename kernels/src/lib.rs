@@ -7,6 +7,7 @@
 
 pub mod attention;
 pub mod gate;
+pub mod layer_norm;
 pub mod linear;
 mod math;
 pub mod panel;

@@ -44,6 +44,22 @@ pub(crate) fn silu<const FMA: bool>(x: f32) -> f32 {
     x / (1.0 + exp::<FMA>(-bounded))
 }
 
+/// x · Φ(x) with Φ by the hyperbolic tangent: ½ (1 + tanh u) is σ(2u).
+#[inline(always)]
+pub(crate) fn gelu_tanh<const FMA: bool>(x: f32) -> f32 {
+    // 2 √(2/π).
+    const SLOPE: f32 = 1.595_769;
+    let u = SLOPE * (x + 0.044_715 * x * x * x);
+    let bounded = u.clamp(-80.0, 80.0);
+    x / (1.0 + exp::<FMA>(-bounded))
+}
+
+/// x · Φ(x).
+#[inline(always)]
+pub(crate) fn gelu(x: f32) -> f32 {
+    0.5 * x * (1.0 + libm::erff(x * std::f32::consts::FRAC_1_SQRT_2))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

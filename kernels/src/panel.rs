@@ -52,6 +52,12 @@ impl Panels {
             .resize(rows.div_ceil(LANES) * self.features, Lanes::ZERO);
     }
 
+    /// Makes this hold `rows` rows of zeros.
+    pub fn clear(&mut self, rows: usize) {
+        self.resize(rows);
+        self.data.fill(Lanes::ZERO);
+    }
+
     /// Rows held.
     pub fn rows(&self) -> usize {
         self.rows
@@ -121,6 +127,23 @@ impl Panels {
     /// Row-major `[rows, features]`.
     pub fn to_rows(&self) -> Vec<f32> {
         (0..self.rows).flat_map(|r| self.row(r)).collect()
+    }
+
+    /// Adds the rows of another, as many and as wide.
+    pub fn add(&mut self, other: &Panels) {
+        assert_eq!((self.rows, self.features), (other.rows, other.features));
+        for (to, x) in self.data.iter_mut().zip(&other.data) {
+            to.0.iter_mut().zip(x.0).for_each(|(to, x)| *to += x);
+        }
+    }
+
+    /// Adds `factor` times row `from` of `other` to row `r`.
+    pub fn add_row(&mut self, r: usize, other: &Panels, from: usize, factor: f32) {
+        let (to, lane) = (r % LANES, from % LANES);
+        let source = other.panel(from / LANES);
+        for (sum, x) in self.panel_mut(r / LANES).iter_mut().zip(source) {
+            sum.0[to] += factor * x.0[lane];
+        }
     }
 
     /// The given rows, in the given order.

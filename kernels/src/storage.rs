@@ -91,6 +91,19 @@ impl<'a> Matrix<'a> {
         })
     }
 
+    /// `count` rows from row `first` on.
+    pub fn part(&self, first: usize, count: usize) -> Matrix<'a> {
+        let span = first * self.columns..(first + count) * self.columns;
+        Matrix {
+            elements: match self.elements {
+                Elements::F32(x) => Elements::F32(&x[span]),
+                Elements::Bf16(x) => Elements::Bf16(&x[span]),
+            },
+            rows: count,
+            columns: self.columns,
+        }
+    }
+
     /// Row `r` in f32.
     pub fn row(&self, r: usize) -> impl Iterator<Item = f32> + 'a {
         let span = r * self.columns..(r + 1) * self.columns;

@@ -34,6 +34,63 @@ pub struct Place {
     pub own: Span,
 }
 
+/// What is done with the products of queries and keys before the softmax.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scores {
+    /// Factor of the products.
+    pub scale: f32,
+    /// The bound c of the scaled products x, which become c · tanh(x / c).
+    pub cap: Option<f32>,
+    /// Positions that one sees at most, itself among them; all where there is none.
+    pub window: Option<usize>,
+}
+
+impl Scores {
+    /// Products over the root of the head's width.
+    pub fn plain(dim: usize) -> Self {
+        Scores {
+            scale: 1.0 / (dim as f32).sqrt(),
+            cap: None,
+            window: None,
+        }
+    }
+}
+
+/// The part of a span that is seen.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    slot: usize,
+    /// The first position that is computed: a multiple of sixteen.
+    start: usize,
+    /// Of those computed, how many the window hides.
+    hidden: usize,
+    /// Positions that are computed.
+    len: usize,
+}
+
+impl Seen {
+    /// The span without its first `outside` positions.
+    fn of(span: Span, outside: usize) -> Option<Seen> {
+        let start = outside / LANES * LANES;
+        (outside < span.len).then(|| Seen {
+            slot: span.slot,
+            start,
+            hidden: outside - start,
+            len: span.len - start,
+        })
+    }
+
+    /// What a place sees of its context and of its own span.
+    fn by(place: &Place, window: Option<usize>) -> impl Iterator<Item = Seen> + Clone {
+        let before = place.context.map_or(0, |c| c.len);
+        let total = before + place.own.len;
+        let outside = window.map_or(0, |w| total.saturating_sub(w));
+        let context = place.context.and_then(|c| Seen::of(c, outside));
+        let own = Seen::of(place.own, outside.saturating_sub(before));
+        context.into_iter().chain(own)
+    }
+}
+
 /// Rotates queries and keys, caches keys and values, and leaves the queries row-major in `queries`.
 ///
 /// `qkv` holds a row for each place: queries, keys and values of one layer. No two places end their own span at the
@@ -43,7 +100,7 @@ pub fn store(
     layer: usize,
     qkv: &Panels,
     places: &[Place],
-    rotary: &Rotary,
+    rotary: Option<&Rotary>,
     queries: &mut Vec<f32>,
 ) {
     let Shape {
@@ -59,7 +116,10 @@ pub fn store(
         width + 2 * kv_heads * dim,
         "queries, keys and values"
     );
-    assert_eq!(rotary.dim(), dim, "elements of a head");
+    assert!(
+        rotary.is_none_or(|rotary| rotary.dim() <= dim),
+        "elements of a head"
+    );
     queries.resize(places.len() * width, 0.0);
     let queries = Shared::new(queries);
     let spans = |place: &Place, head| {
@@ -90,8 +150,10 @@ pub fn store(
             row.iter_mut().zip(qkv.row(r)).for_each(|(to, x)| *to = x);
             let (q, kv) = row.split_at_mut(width);
             let (k, v) = kv.split_at_mut(kv_heads * dim);
-            rotary.rotate(place.position, q);
-            rotary.rotate(place.position, k);
+            if let Some(rotary) = rotary {
+                rotary.rotate(place.position, dim, q);
+                rotary.rotate(place.position, dim, k);
+            }
             // SAFETY: a row's queries are its own.
             unsafe { queries.slice(r * width, width) }.copy_from_slice(q);
             let at = place.own.len - 1;
@@ -115,8 +177,15 @@ fn floats(lanes: &mut [Lanes]) -> &mut [f32] {
     unsafe { std::slice::from_raw_parts_mut(lanes.as_mut_ptr().cast(), lanes.len() * LANES) }
 }
 
-/// `softmax(q kᵀ / √dim) v` for every place: `queries` as [`store`] left them, `out` `[places, heads · dim]`.
-pub fn attend(cache: &Cache, layer: usize, queries: &[f32], places: &[Place], out: &mut Panels) {
+/// `softmax(q kᵀ · scale) v` for every place: `queries` as [`store`] left them, `out` `[places, heads · dim]`.
+pub fn attend(
+    cache: &Cache,
+    layer: usize,
+    queries: &[f32],
+    places: &[Place],
+    rule: &Scores,
+    out: &mut Panels,
+) {
     let Shape {
         heads,
         kv_heads,
@@ -136,14 +205,9 @@ pub fn attend(cache: &Cache, layer: usize, queries: &[f32], places: &[Place], ou
         let rows = places.iter().enumerate().skip(p * LANES).take(LANES);
         for (r, place) in rows {
             let first = r * width + head * shared * dim;
-            let spans = place.context.into_iter().chain([place.own]);
-            work.attend(
-                cache,
-                layer,
-                head,
-                &queries[first..first + shared * dim],
-                spans,
-            );
+            let spans = Seen::by(place, rule.window);
+            let q = &queries[first..first + shared * dim];
+            work.attend(cache, layer, head, q, rule, spans);
             for (i, &value) in work.result.iter().enumerate() {
                 let at = Panels::index(width, r, head * shared * dim + i);
                 // SAFETY: a row's features of a head are this item's alone.
@@ -182,15 +246,22 @@ impl Work {
         layer: usize,
         head: usize,
         q: &[f32],
-        spans: impl Iterator<Item = Span> + Clone,
+        rule: &Scores,
+        spans: impl Iterator<Item = Seen> + Clone,
     ) {
         let (shared, dim) = (self.shared, self.dim);
         let total: usize = spans.clone().map(|s| s.len).sum();
         self.scores.resize(shared * total, 0.0);
         let mut at = 0;
-        for Span { slot, len } in spans.clone() {
+        for Seen {
+            slot,
+            start,
+            hidden,
+            len,
+        } in spans.clone()
+        {
             let (first, size) = cache.key_span(slot, layer, head);
-            let keys = &cache.keys[first..first + size];
+            let keys = &cache.keys[first + start / LANES * dim..first + size];
             let scores = &mut self.scores[at..at + shared * len];
             for (b, block) in keys.chunks_exact(dim).take(len.div_ceil(LANES)).enumerate() {
                 rows(block, q, &mut self.tiles);
@@ -199,10 +270,18 @@ impl Work {
                     scores[b * LANES..b * LANES + live].copy_from_slice(&tile.0[..live]);
                 }
             }
+            let bend = |s: &mut f32, cap: f32| *s = cap * (*s * (rule.scale / cap)).tanh();
+            for scores in scores.chunks_exact_mut(len) {
+                if let Some(cap) = rule.cap {
+                    scores.iter_mut().for_each(|s| bend(s, cap));
+                }
+                scores[..hidden].fill(f32::NEG_INFINITY);
+            }
             at += shared * len;
         }
 
-        let scale = 1.0 / (dim as f32).sqrt();
+        // Bent products are scaled already.
+        let scale = rule.cap.map_or(rule.scale, |_| 1.0);
         let mut norms = vec![0f32; shared];
         for (h, norm) in norms.iter_mut().enumerate() {
             let mut top = f32::NEG_INFINITY;
@@ -216,12 +295,15 @@ impl Work {
 
         self.result.fill(0.0);
         at = 0;
-        for Span { slot, len } in spans {
+        for Seen {
+            slot, start, len, ..
+        } in spans
+        {
             let (first, size) = cache.value_span(slot, layer, head);
             let values = &cache.values[first..first + size];
             let weights = &self.scores[at..at + shared * len];
             for (b, block) in values.chunks_exact(cache.slots[slot].capacity).enumerate() {
-                rows(&block[..len], weights, &mut self.tiles);
+                rows(&block[start..start + len], weights, &mut self.tiles);
                 let live = LANES.min(dim - b * LANES);
                 for (result, tile) in self.result.chunks_exact_mut(dim).zip(&self.tiles) {
                     for (r, t) in result[b * LANES..b * LANES + live].iter_mut().zip(tile.0) {
@@ -248,12 +330,12 @@ fn rows(x: &[Lanes], w: &[f32], out: &mut [Lanes]) {
 fn each_span(
     scores: &mut [f32],
     shared: usize,
-    spans: impl Iterator<Item = Span>,
+    spans: impl Iterator<Item = Seen>,
     h: usize,
     mut each: impl FnMut(&mut [f32]),
 ) {
     let mut at = 0;
-    for Span { len, .. } in spans {
+    for Seen { len, .. } in spans {
         each(&mut scores[at + h * len..at + (h + 1) * len]);
         at += shared * len;
     }

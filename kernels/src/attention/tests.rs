@@ -11,7 +11,7 @@ fn flat(x: &Tensor) -> Vec<f32> {
 }
 
 /// Causal attention of a whole sequence by libtorch: `[len, heads · dim]` from `[len, (heads + 2 kv) · dim]`.
-fn reference(qkv: &Tensor, shape: Shape, frequencies: &[f32]) -> Tensor {
+fn reference(qkv: &Tensor, shape: Shape, frequencies: &[f32], rule: &Scores) -> Tensor {
     let len = qkv.size()[0];
     let (heads, kv, dim) = (shape.heads as i64, shape.kv_heads as i64, shape.dim as i64);
     let part = |from: i64, n: i64| {
@@ -30,9 +30,14 @@ fn reference(qkv: &Tensor, shape: Shape, frequencies: &[f32]) -> Tensor {
         spread(turn(part(heads, kv))),
         spread(part(heads + kv, kv)),
     );
-    let scores = q.matmul(&k.transpose(1, 2)) / (dim as f64).sqrt();
+    let mut scores = q.matmul(&k.transpose(1, 2)) * f64::from(rule.scale);
+    if let Some(cap) = rule.cap {
+        scores = (scores / f64::from(cap)).tanh() * f64::from(cap);
+    }
+    let window = rule.window.map_or(len, |w| w as i64);
     let mask = Tensor::ones([len, len], (Kind::Bool, tch::Device::Cpu))
         .tril(0)
+        .triu(1 - window)
         .logical_not();
     let weights = scores
         .masked_fill(&mask, f64::NEG_INFINITY)
@@ -43,15 +48,34 @@ fn reference(qkv: &Tensor, shape: Shape, frequencies: &[f32]) -> Tensor {
         .reshape([len, heads * dim])
 }
 
+/// Plain, within a window, and bent within a window that no block of positions fits.
+fn rules(dim: usize) -> [Scores; 3] {
+    let plain = Scores::plain(dim);
+    [
+        plain,
+        Scores {
+            window: Some(16),
+            ..plain
+        },
+        Scores {
+            scale: 0.3,
+            cap: Some(1.5),
+            window: Some(19),
+        },
+    ]
+}
+
 #[test]
 fn prefill_then_decoding_equals_attention_of_the_whole_sequence() {
     let shapes = [
         (4, 2, 16, 23, 20),
         (9, 3, 64, 44, 3),
         (8, 1, 8, 1, 18),
+        (2, 1, 8, 5, 40),
         (2, 2, 40, 33, 1),
     ];
-    for (heads, kv_heads, dim, prompt, more) in shapes {
+    let cases = (0..3).flat_map(|rule| shapes.map(|shape| (rule, shape)));
+    for (case, (heads, kv_heads, dim, prompt, more)) in cases {
         let shape = Shape {
             layers: 2,
             heads,
@@ -63,6 +87,7 @@ fn prefill_then_decoding_equals_attention_of_the_whole_sequence() {
         let rotary = Rotary::new(&frequencies, prompt + more);
         // Two samples share the prompt and differ after it.
         let samples = 2;
+        let rule = rules(dim)[case];
         let start = Tensor::randn([prompt as i64, features as i64], tch::kind::FLOAT_CPU);
         let ends: Vec<Tensor> = (0..samples)
             .map(|_| Tensor::randn([more as i64, features as i64], tch::kind::FLOAT_CPU))
@@ -74,6 +99,7 @@ fn prefill_then_decoding_equals_attention_of_the_whole_sequence() {
                     &Tensor::cat(&[&start, end], 0),
                     shape,
                     &frequencies,
+                    &rule,
                 ))
             })
             .collect();
@@ -81,7 +107,7 @@ fn prefill_then_decoding_equals_attention_of_the_whole_sequence() {
         let check = |ours: Vec<f32>, sample: usize, first: usize| {
             let theirs = &expected[sample][first * width..first * width + ours.len()];
             for (a, b) in ours.iter().zip(theirs) {
-                assert!((a - b).abs() < 2e-5, "{a} {b}, {shape:?}");
+                assert!((a - b).abs() < 2e-5, "{a} {b}, {shape:?} {rule:?}");
             }
         };
 
@@ -99,8 +125,8 @@ fn prefill_then_decoding_equals_attention_of_the_whole_sequence() {
             })
             .collect();
         let qkv = Panels::from_rows(&flat(&start), features);
-        store(&mut cache, 1, &qkv, &places, &rotary, &mut queries);
-        attend(&cache, 1, &queries, &places, &mut out);
+        store(&mut cache, 1, &qkv, &places, Some(&rotary), &mut queries);
+        attend(&cache, 1, &queries, &places, &rule, &mut out);
         check(out.to_rows(), 0, 0);
 
         for step in 0..more {
@@ -122,8 +148,8 @@ fn prefill_then_decoding_equals_attention_of_the_whole_sequence() {
                 .flat_map(|end| flat(&end.get(step as i64)))
                 .collect();
             let qkv = Panels::from_rows(&now, features);
-            store(&mut cache, 1, &qkv, &places, &rotary, &mut queries);
-            attend(&cache, 1, &queries, &places, &mut out);
+            store(&mut cache, 1, &qkv, &places, Some(&rotary), &mut queries);
+            attend(&cache, 1, &queries, &places, &rule, &mut out);
             for s in 0..samples {
                 check(out.row(s).collect(), s, prompt + step);
             }

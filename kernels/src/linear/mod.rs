@@ -7,7 +7,7 @@
 mod avx2;
 pub(crate) mod tile;
 
-use crate::gate;
+use crate::gate::{self, Activation};
 use crate::panel::{LANES, Lanes, Panels};
 use crate::parallel::{Shared, for_each};
 use crate::storage::{Elements, Matrix};
@@ -119,8 +119,24 @@ pub fn accumulate(x: &Panels, layer: &Linear, y: &mut Panels) {
     });
 }
 
-/// `y = silu(x Gᵀ) · (x Uᵀ)`: the first half of a gated feed-forward layer.
-pub fn gated(x: &Panels, gate: &Linear, up: &Linear, y: &mut Panels) {
+/// `y = f(x Wᵀ + b)`: the first half of a feed-forward layer without a gate.
+pub fn activated(x: &Panels, activation: Activation, layer: &Linear, y: &mut Panels) {
+    let w = &layer.weight;
+    check(x, w);
+    y.resize(x.rows());
+    assert_eq!(w.rows, y.features(), "the output's features");
+    let out = Shared::new(y.data_mut());
+    for_each_block(x.panels(), w.rows, |p, first, len| {
+        // SAFETY: panel and block of features are one item's alone.
+        let out = unsafe { out.slice(p * w.rows + first, len) };
+        block(x, p, w, first, out);
+        add_bias(layer.bias, first, out);
+        gate::apply(activation, out);
+    });
+}
+
+/// `y = f(x Gᵀ) · (x Uᵀ)`: the first half of a gated feed-forward layer.
+pub fn gated(x: &Panels, activation: Activation, gate: &Linear, up: &Linear, y: &mut Panels) {
     let features = gate.weight.rows;
     check(x, &gate.weight);
     check(x, &up.weight);
@@ -140,7 +156,7 @@ pub fn gated(x: &Panels, gate: &Linear, up: &Linear, y: &mut Panels) {
         add_bias(gate.bias, first, out);
         block(x, p, &up.weight, first, ups);
         add_bias(up.bias, first, ups);
-        gate::silu_times(out, ups);
+        gate::times(activation, out, ups);
     });
 }
 

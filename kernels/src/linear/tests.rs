@@ -72,7 +72,8 @@ fn every_form_equals_libtorch() {
             assert_close(&sum.to_rows(), &(&start + &ya));
 
             let mut product = Panels::new(outputs as usize);
-            gated(&input, &linear(&a), &linear(&b), &mut product);
+            let activation = crate::gate::Activation::Silu;
+            gated(&input, activation, &linear(&a), &linear(&b), &mut product);
             assert_close(&product.to_rows(), &(ya.silu() * &yb));
 
             let mut rowwise = vec![0f32; (rows * outputs) as usize];

@@ -31,6 +31,20 @@ pub fn rms_norm(x: &Panels, weight: &[f32], eps: f32, y: &mut Panels) {
     });
 }
 
+/// Normalises each head of `weight.len()` features by itself, in place: `heads` of them, beginning with feature `first`.
+pub fn rms_norm_heads(x: &mut Panels, first: usize, heads: usize, weight: &[f32], eps: f32) {
+    let dim = weight.len();
+    assert!(first + heads * dim <= x.features(), "the heads' features");
+    let mut head = vec![Lanes::ZERO; dim];
+    for p in 0..x.panels() {
+        let features = &mut x.panel_mut(p)[first..first + heads * dim];
+        for features in features.chunks_exact_mut(dim) {
+            head.copy_from_slice(features);
+            one_panel(&head, weight, eps, features);
+        }
+    }
+}
+
 dispatch! {
     fn one_panel(x: &[Lanes], weight: &[f32], eps: f32, y: &mut [Lanes]) = body
 }
@@ -83,6 +97,24 @@ mod tests {
             let mut y = Panels::new(features);
             rms_norm(&Panels::from_rows(&x, features), &weight, 1e-5, &mut y);
             for (a, b) in y.to_rows().iter().zip(reference(&x, &weight, 1e-5)) {
+                assert!((a - b).abs() < 1e-5 * (1.0 + b.abs()), "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn heads_are_normalised_one_by_one_and_the_rest_stays() {
+        let (rows, features) = (19, 11);
+        let x: Vec<f32> = (0..rows * features)
+            .map(|i| ((i * 37 % 101) as f32 - 50.0) * 0.1)
+            .collect();
+        let weight = [0.5, 1.0, 1.5, 2.0];
+        let mut panels = Panels::from_rows(&x, features);
+        rms_norm_heads(&mut panels, 1, 2, &weight, 1e-5);
+        for (row, ours) in x.chunks(features).zip(panels.to_rows().chunks(features)) {
+            let heads = reference(&row[1..9], &weight, 1e-5);
+            let expected = [&row[..1], &heads, &row[9..]].concat();
+            for (a, b) in ours.iter().zip(expected) {
                 assert!((a - b).abs() < 1e-5 * (1.0 + b.abs()), "{a} {b}");
             }
         }

@@ -4,8 +4,10 @@
 //! step is one packed batch of the rows that still run; a row that finished leaves it. What is drawn for a row
 //! depends on its tokens and its key alone: neither the rows beside it nor the size of the batch changes a bit.
 
+mod feed_forward;
 mod network;
 mod wave;
+mod weights;
 
 use std::sync::Arc;
 

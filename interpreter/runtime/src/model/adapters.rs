@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 use tch::{Device, Kind, Tensor};
 
 use super::architecture::SCALAR_HEAD;
+use super::names::Form;
 use super::save;
-use super::weights::{Layout, Slot};
+use super::weights::{Layout, Parameter, Slot};
 use super::{Config, Draws, HeadKind, Model};
 use crate::fault::{Fault, Result};
 
@@ -38,6 +39,8 @@ struct Target {
     module: String,
     /// W among the model's parameters, `[out, in]`.
     weight: Slot,
+    /// How the file holds W.
+    form: Form,
     /// A among the numbers, `[rank, in]`.
     a: Slot,
     /// B among the numbers, `[out, rank]`.
@@ -58,11 +61,12 @@ impl Model {
             .filter(|(module, _)| {
                 lora.targets.is_empty() || lora.targets.iter().any(|t| named(module, t))
             })
-            .map(|(module, weight)| Target {
+            .map(|(module, parameter)| Target {
                 module: module.to_string(),
-                a: cursor.slot(&[rank, weight.shape[1]]),
-                b: cursor.slot(&[weight.shape[0], rank]),
-                weight: (*weight).clone(),
+                a: cursor.slot(&[rank, parameter.slot.shape[1]]),
+                b: cursor.slot(&[parameter.slot.shape[0], rank]),
+                weight: parameter.slot.clone(),
+                form: parameter.form,
             })
             .collect();
         let absent = |t: &&String| !targets.iter().any(|found| named(&found.module, t));
@@ -162,7 +166,12 @@ impl Adapters {
         let mut tensors = Vec::new();
         for target in &self.targets {
             tensors.push((named(&target.module, "lora_A."), view(&target.a)));
-            tensors.push((named(&target.module, "lora_B."), view(&target.b)));
+            // B's rows are W's; a W that is stored transposed has the same A and B.
+            let b = match target.form {
+                Form::Transposed => view(&target.b),
+                form => form.stored(&view(&target.b)),
+            };
+            tensors.push((named(&target.module, "lora_B."), b));
         }
         if let Some((_, place)) = &self.head {
             tensors.push((named(SCALAR_HEAD, ""), view(place)));
@@ -190,7 +199,7 @@ impl Adapters {
             "target_modules": modules,
             "modules_to_save": whole,
             "bias": "none",
-            "fan_in_fan_out": false,
+            "fan_in_fan_out": self.targets.iter().any(|t| t.form == Form::Transposed),
             "init_lora_weights": true,
             "use_rslora": false,
             "use_dora": false,
@@ -199,12 +208,12 @@ impl Adapters {
     }
 }
 
-/// The linear layers of the body by module, with the place of their weights.
-fn linears<'l>(config: &Config, layout: &'l Layout) -> Vec<(&'l str, &'l Slot)> {
-    let linear = |p: &'l super::weights::Parameter| {
+/// The linear layers of the body by module, with their weights.
+fn linears<'l>(config: &Config, layout: &'l Layout) -> Vec<(&'l str, &'l Parameter)> {
+    let linear = |p: &'l Parameter| {
         let inside = p.name.starts_with(config.family.names.layer) && p.slot.shape.len() == 2;
         let module = p.name.strip_suffix(".weight").filter(|_| inside)?;
-        Some((module, &p.slot))
+        Some((module, p))
     };
     layout.parameters.iter().filter_map(linear).collect()
 }
@@ -219,7 +228,7 @@ fn last(module: &str) -> &str {
     module.rsplit('.').next().unwrap_or(module)
 }
 
-fn no_layer(target: &str, model: &str, linears: &[(&str, &Slot)]) -> Fault {
+fn no_layer(target: &str, model: &str, linears: &[(&str, &Parameter)]) -> Fault {
     let mut known: Vec<&str> = Vec::new();
     for (module, _) in linears {
         if !known.contains(&last(module)) {

@@ -17,7 +17,7 @@ const SCORES: i64 = 1 << 23;
 /// computed again, since they would outgrow the other activations.
 const KEPT_KEYS: i64 = 512;
 
-/// Head counts and widths.
+/// Head counts and widths, and what is done with the products of queries and keys.
 #[derive(Clone, Copy, Debug)]
 struct Heads {
     /// Key and value heads.
@@ -25,6 +25,12 @@ struct Heads {
     /// Query heads for each key head.
     share: i64,
     width: i64,
+    /// Factor of the products.
+    scale: f64,
+    /// The bound c of the scaled products x, which become c · tanh(x / c).
+    cap: Option<f64>,
+    /// Keys a query sees at most, its own among them.
+    window: i64,
 }
 
 /// The attention of one packed batch; serves every layer.
@@ -63,12 +69,15 @@ struct Padding {
 }
 
 impl Attention {
-    /// Plans the attention of these trees.
-    pub fn new(config: &Config, trees: &[Tree]) -> Attention {
+    /// Plans the attention of these trees in layers with this window.
+    pub fn new(config: &Config, window: Option<usize>, trees: &[Tree]) -> Attention {
         let heads = Heads {
             keys: config.kv_heads as i64,
             share: (config.heads / config.kv_heads) as i64,
             width: config.head_dim as i64,
+            scale: config.query_scale,
+            cap: config.attention_cap,
+            window: window.map_or(i64::MAX, |w| w as i64),
         };
         let none = Span { start: 0, len: 0 };
         let mut blocks = Vec::new();
@@ -126,7 +135,13 @@ impl Attention {
             let d_v = probabilities.transpose(-2, -1).bmm(&d_out);
             let d_p = d_out.bmm(&v.transpose(-2, -1));
             let d_s = Tensor::internal_softmax_backward_data(&d_p, &probabilities, -1, Kind::Float);
-            let d_s = d_s * heads.scale();
+            let d_s = match heads.cap {
+                None => d_s * heads.scale,
+                Some(cap) => {
+                    let bent = block.bent(heads, cap, &q, &k);
+                    d_s * (1.0 - bent.square()) * heads.scale
+                }
+            };
             let d_k = d_s.transpose(-2, -1).bmm(&q);
             let d_queries = block.lines(heads, &d_s.bmm(&k)).to_kind(qkv.kind());
             block.scatter(&mut d_q, &d_queries);
@@ -140,10 +155,6 @@ impl Attention {
 impl Heads {
     fn query_width(self) -> i64 {
         self.keys * self.share * self.width
-    }
-
-    fn scale(self) -> f64 {
-        1.0 / (self.width as f64).sqrt()
     }
 }
 
@@ -185,6 +196,8 @@ impl Block {
     fn new(heads: Heads, before: Span, spans: &[Span], at: i64, queries: i64) -> Block {
         let mut from = Vec::new();
         let mut to = Vec::new();
+        // Keys that the window hides even from the first query.
+        let unseen = (before.len + at + 1 - heads.window).max(0);
         let (mut padded, mut real, mut lines) = (Vec::new(), Vec::new(), Vec::new());
         for span in spans {
             let line = |i: i64| if i < span.len { span.start + i } else { 0 };
@@ -199,16 +212,21 @@ impl Block {
                     false => padded.push(slot),
                 }
             }
-            to.extend(before.start..before.start + before.len);
             // Padding among the keys comes after every real query, where the mask hides it.
-            to.extend((0..at + queries).map(line));
+            let own = (0..at + queries).map(line);
+            let seen = (before.start..before.start + before.len).chain(own);
+            to.extend(seen.skip(unseen as usize));
         }
-        let keys = before.len + at + queries;
+        let keys = before.len + at + queries - unseen;
         let hidden = Tensor::full(
             [queries, keys],
             f64::NEG_INFINITY,
             (Kind::Float, Device::Cpu),
         );
+        let mut mask = hidden.triu(keys - queries + 1);
+        if heads.window < keys {
+            mask += hidden.tril(keys - queries - heads.window);
+        }
         Block {
             count: spans.len() as i64,
             queries,
@@ -220,7 +238,7 @@ impl Block {
                 real: Tensor::from_slice(&real),
                 lines: Tensor::from_slice(&lines),
             }),
-            mask: hidden.triu(keys - queries + 1).repeat([heads.share, 1]),
+            mask: mask.repeat([heads.share, 1]),
         }
     }
 
@@ -251,9 +269,17 @@ impl Block {
     }
 
     fn probabilities(&self, heads: Heads, q: &Tensor, k: &Tensor) -> Tensor {
-        self.mask
-            .baddbmm(q, &k.transpose(-2, -1), 1.0, heads.scale())
-            .softmax(-1, Kind::Float)
+        let scores = match heads.cap {
+            None => self.mask.baddbmm(q, &k.transpose(-2, -1), 1.0, heads.scale),
+            Some(cap) => self.bent(heads, cap, q, k) * cap + &self.mask,
+        };
+        scores.softmax(-1, Kind::Float)
+    }
+
+    /// tanh(x / cap) of the scaled products x.
+    fn bent(&self, heads: Heads, cap: f64, q: &Tensor, k: &Tensor) -> Tensor {
+        let mut products = q.bmm(&k.transpose(-2, -1));
+        products.g_mul_scalar_(heads.scale / cap).tanh_()
     }
 
     /// `[count · queries, heads · width]` to `[count · kv_heads, share · queries, width]`, in f32.

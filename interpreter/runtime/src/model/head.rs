@@ -11,6 +11,8 @@ const LOGITS: i64 = 1 << 24;
 pub struct Head<'m> {
     /// `[vocabulary, hidden]`.
     pub weight: &'m Tensor,
+    /// The bound c of logits x, which become c · tanh(x / c).
+    pub cap: Option<f64>,
     /// Positive.
     pub temperature: f64,
 }
@@ -78,6 +80,9 @@ impl Head<'_> {
                 }
             };
             let _ = d_logits.scatter_add_(1, &part(targets), &d_chosen);
+            if let Some(slope) = &scratch.slope {
+                let _ = d_logits.g_mul_(slope);
+            }
             let d_logits = d_logits.to_kind(hidden.kind());
             let _ = d_logits.mm_out(&d_hidden.narrow(0, start, len), self.weight);
             super::ops::linear_backward(&lines, &d_logits, d_weight, None);
@@ -92,6 +97,8 @@ struct Scratch {
     lines: i64,
     logits: Tensor,
     normalized: Tensor,
+    /// The slope of the bound at the last chunk's logits.
+    slope: Option<Tensor>,
 }
 
 impl Scratch {
@@ -105,6 +112,7 @@ impl Scratch {
             lines,
             logits: buffer(hidden.kind()),
             normalized: buffer(Kind::Float),
+            slope: None,
         }
     }
 
@@ -132,6 +140,11 @@ impl Scratch {
     fn logits(&mut self, head: &Head, hidden: &Tensor) -> Tensor {
         let out = self.logits.narrow(0, 0, hidden.size()[0]);
         let mut logits = hidden.mm_out(&out, &head.weight.tr()).to_kind(Kind::Float);
+        if let Some(cap) = head.cap {
+            let mut bent = logits.g_div_scalar_(cap).tanh_();
+            self.slope = Some(1.0 - bent.square());
+            logits = bent.g_mul_scalar_(cap);
+        }
         match head.temperature == 1.0 {
             true => logits,
             false => logits.g_mul_scalar_(1.0 / head.temperature),

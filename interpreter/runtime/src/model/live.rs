@@ -5,7 +5,7 @@ use tch::{Kind, Tensor};
 use super::Model;
 use super::body::{Body, Tape};
 use super::head::{Head, Scores};
-use super::ops::{inverse_rms, rms_norm, rms_norm_backward};
+use super::norm::Moments;
 use super::pack::Packed;
 use super::weights::Weights;
 use crate::batch::Rows;
@@ -35,7 +35,11 @@ impl Model {
         let packed = Packed::sequence(ids);
         let stream = Body::new(&self.config, &packed).forward(&self.weights);
         let (hidden, _) = self.last_norm(&stream);
-        hidden.mm(&self.weights.head.tr()).to_kind(Kind::Float)
+        let logits = hidden.mm(&self.weights.head.tr()).to_kind(Kind::Float);
+        match self.config.logit_cap {
+            None => logits,
+            Some(cap) => (logits / cap).tanh() * cap,
+        }
     }
 
     /// Hidden states of some packed lines, `[lines, hidden]`.
@@ -44,15 +48,15 @@ impl Model {
         self.last_norm(&stream.index_select(0, lines)).0
     }
 
-    fn last_norm(&self, stream: &Tensor) -> (Tensor, Tensor) {
-        let inverse = inverse_rms(stream, self.config.norm_eps);
-        (rms_norm(stream, &inverse, &self.weights.norm), inverse)
+    fn last_norm(&self, stream: &Tensor) -> (Tensor, Moments) {
+        self.config.norm.forward(stream, &self.weights.norm)
     }
 }
 
 fn head(model: &Model, temperature: f64) -> Head<'_> {
     Head {
         weight: &model.weights.head,
+        cap: model.config.logit_cap,
         temperature: if temperature == 0.0 { 1.0 } else { temperature },
     }
 }
@@ -91,11 +95,11 @@ impl Trunk {
     /// Adds the gradients of the last norm and of everything below it to `grads`, given that of
     /// [`Trunk::hidden`].
     pub(super) fn backward(self, model: &Model, grads: &mut Weights<Tensor>, d_hidden: Tensor) {
-        let (_, inverse) = model.last_norm(&self.stream);
+        let (_, moments) = model.last_norm(&self.stream);
         let mut d_chosen = self.stream.zeros_like();
-        rms_norm_backward(
+        model.config.norm.backward(
             &self.stream,
-            &inverse,
+            &moments,
             &model.weights.norm,
             d_hidden,
             &mut d_chosen,
@@ -142,6 +146,14 @@ impl LivePass {
     /// Log-probability of each response token, f32 `[tokens]`.
     pub fn logp(&self) -> Tensor {
         self.scores.logp.shallow_clone()
+    }
+
+    /// How unevenly the router of a mixture of experts spreads the packed tokens, a prompt's counted
+    /// once for its group: the load-balancing loss of Fedus et al. (2021) as transformers takes it. None
+    /// without experts. In the backward pass it is a part of the loss by
+    /// [`super::config::Routing::balance`].
+    pub fn balance(&self) -> Option<f64> {
+        self.trunk.tape.balance()
     }
 
     /// Entropy at each response token, f32 `[tokens]`, where asked for.

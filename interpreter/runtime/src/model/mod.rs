@@ -1,8 +1,10 @@
 //! Decoder models: shape, weights, forward, training pass, optimizer, saving.
 //!
-//! One generic decoder (RMSNorm, rotary positions, grouped-query attention, gated MLP) described by
-//! [`Config`]; the families that differ only in names and biases are a table in [`family`].
+//! One generic decoder described by [`Config`]: RMSNorm or LayerNorm, rotary or learned positions,
+//! grouped-query attention within a window or without, gated or plain MLP or a mixture of experts. Each
+//! family of checkpoints is an entry of the table in [`family`].
 
+pub mod activation;
 mod adamw;
 mod adapters;
 pub mod architecture;
@@ -10,12 +12,16 @@ mod attention;
 mod average;
 mod body;
 pub mod config;
+mod experts;
 pub mod family;
 mod head;
 mod live;
+pub mod names;
+pub mod norm;
 mod ops;
 mod pack;
 mod peft;
+mod qk_norm;
 mod random;
 pub mod rope;
 mod save;

@@ -51,14 +51,13 @@ pub fn rms_norm_backward(
     }
 }
 
-/// Turns the first `heads` heads of each line of `x` `[lines, ≥ heads · width]` by the angles, in place.
-pub fn rotate(x: &mut Tensor, heads: i64, cos: &Tensor, sin: &Tensor) {
+/// Turns the first `heads` heads of each line of `x` `[lines, ≥ heads · width]` by the angles, in place:
+/// of each head as many elements as there are angles for, two an angle.
+pub fn rotate(x: &mut Tensor, heads: i64, width: i64, cos: &Tensor, sin: &Tensor) {
     let half = cos.size()[1];
     let lines = x.size()[0];
-    let turned = x
-        .narrow(1, 0, heads * 2 * half)
-        .view([lines, heads, 2, half]);
-    let (mut first, mut second) = (turned.select(2, 0), turned.select(2, 1));
+    let turned = x.narrow(1, 0, heads * width).view([lines, heads, width]);
+    let (mut first, mut second) = (turned.narrow(2, 0, half), turned.narrow(2, half, half));
     let (cos, sin) = (cos.unsqueeze(1), sin.unsqueeze(1));
     if x.kind() == Kind::Float {
         let mut kept = first.copy();
@@ -90,7 +89,8 @@ pub fn gated_backward(gate_up: &Tensor, grad: Tensor) -> (Tensor, Tensor) {
     (d_gate_up, silu.g_mul_(&up))
 }
 
-fn halves(x: &Tensor) -> (Tensor, Tensor) {
+/// Gate and up of lines with both side by side.
+pub fn halves(x: &Tensor) -> (Tensor, Tensor) {
     let width = x.size()[1] / 2;
     (x.narrow(1, 0, width), x.narrow(1, width, width))
 }

@@ -61,7 +61,7 @@ pub(super) fn fill(model: &Model, draws: &Draws) {
         let mut place = parameter.slot.view(&model.flat);
         match parameter.slot.shape.len() {
             1 if parameter.name.ends_with(".bias") => drop(place.fill_(0.0)),
-            1 => drop(place.fill_(1.0)),
+            1 => drop(place.fill_(1.0 - model.config.norm.offset)),
             _ => normal(model, &parameter.name, &parameter.slot, draws),
         }
     }

@@ -18,7 +18,7 @@ impl Model {
     /// The file is complete or absent: it is written beside its place, synced, and renamed over what
     /// was there, which survives any failure.
     pub fn save(&self, dir: &Path) -> Result<()> {
-        let view = |p: &Parameter| (p.name.clone(), p.slot.view(&self.flat));
+        let view = |p: &Parameter| (p.name.clone(), p.stored(&self.flat));
         let tensors = self.layout.parameters.iter().map(view).collect();
         write_file(dir, "model.safetensors", tensors)
     }

@@ -25,7 +25,8 @@ pub(super) fn read(dir: &Path, head: HeadKind, model: &Model) -> Result<()> {
     for path in files(dir)? {
         let shard = Shard::open(&path)?;
         for name in shard.tensors.keys() {
-            home.insert(name.clone(), shards.len());
+            let home_of = (shards.len(), name.clone());
+            home.insert(full_name(name, config, layout), home_of);
         }
         shards.push(shard);
     }
@@ -35,17 +36,28 @@ pub(super) fn read(dir: &Path, head: HeadKind, model: &Model) -> Result<()> {
         if Some(&parameter.name) == drawn.as_ref() {
             continue;
         }
-        let Some(&at) = home.get(&parameter.name) else {
+        let Some((at, name)) = home.get(&parameter.name) else {
             let message = format!("`{}` has no tensor `{}`", dir.display(), parameter.name);
             return Err(match parameter.name.starts_with(config.family.names.head) {
                 true => Fault::new(message).help("`tie_word_embeddings: true` in config.json says that the head is the embedding"),
                 false => Fault::new(message),
             });
         };
-        let tensor = shards[at].read(&parameter.name, &parameter.slot.shape)?;
+        let shape = parameter.form.shape(&parameter.slot.shape);
+        let tensor = parameter.form.read(&shards[*at].read(name, &shape)?);
         parameter.slot.view(&model.flat).copy_(&tensor);
     }
     Ok(())
+}
+
+/// The name that a tensor of the body has in the family's class, where the file leaves out what all of
+/// the body's names begin with, as files of the bare body do.
+fn full_name(name: &str, config: &Config, layout: &Layout) -> String {
+    let full = format!("{}{name}", config.family.names.body);
+    match layout.parameters.iter().any(|p| p.name == full) {
+        true => full,
+        false => name.to_string(),
+    }
 }
 
 /// The files with weights: one, or those that an index names.
@@ -88,7 +100,7 @@ fn refuse_unknown(
     dir: &Path,
     config: &Config,
     layout: &Layout,
-    home: &HashMap<String, usize>,
+    home: &HashMap<String, (usize, String)>,
 ) -> Result<()> {
     let names = config.family.names;
     let tied_head = format!("{}.weight", names.head);

@@ -63,7 +63,7 @@ fn sampled_and_scored(
 
 #[test]
 fn sampled_log_probabilities_equal_the_models_score() -> Outcome {
-    for name in FIXTURES {
+    for name in FIXTURES.into_iter().chain(FAMILIES) {
         let model = load(name, Dtype::F32)?;
         let (sampled, scored) = sampled_and_scored(&model, &model)?;
         for (a, b) in sampled.iter().zip(&scored) {

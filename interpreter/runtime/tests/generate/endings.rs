@@ -172,7 +172,7 @@ fn requests_without_a_meaning_are_refused_in_words() -> Outcome {
 #[test]
 fn weights_that_are_not_numbers_are_an_error_that_says_where() -> Outcome {
     let model = load("llama-tied-gqa", Dtype::F32)?;
-    let _ = model.weights.norm.shallow_clone().fill_(f64::NAN);
+    let _ = model.weights.norm.weight.shallow_clone().fill_(f64::NAN);
     let fault = run(&model, &prompts(&[&[5, 9]]), 2, &plain());
     let message = fault.err().map(|fault| fault.to_string());
     let expected = "the logit of token 0 is not finite at token 0 of response 0 to row 0";

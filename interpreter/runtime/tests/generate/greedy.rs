@@ -73,7 +73,7 @@ fn twenty_prompts_continue_as_in_transformers() -> Outcome {
 
 #[test]
 fn greedy_takes_the_largest_logit_of_the_whole_sequence_at_every_step() -> Outcome {
-    for name in FIXTURES {
+    for name in FIXTURES.into_iter().chain(FAMILIES) {
         let model = load(name, Dtype::F32)?;
         let prompts = prompts(&[&[5, 9, 31], &[17], &[40, 3, 3, 8, 22, 1, 19]]);
         let sampling = Sampling {

@@ -21,6 +21,24 @@ const FIXTURES: [&str; 5] = [
     "mistral",
 ];
 
+/// One checkpoint a family and option, from `tests/reference/family_parity.py`.
+const FAMILIES: [&str; 14] = [
+    "llama-yarn",
+    "llama-linear",
+    "llama-dynamic",
+    "mistral-window",
+    "qwen3",
+    "gemma",
+    "gemma2",
+    "phi3",
+    "phi3-longrope",
+    "gpt2",
+    "gpt-neox",
+    "gpt-neox-sequential",
+    "mixtral",
+    "qwen3-moe",
+];
+
 const KEY: SampleKey = SampleKey {
     seed: 11,
     call: 5,

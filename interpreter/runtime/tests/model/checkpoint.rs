@@ -75,12 +75,12 @@ fn what_config_json_asks_for_and_is_not_there_is_said() -> Outcome {
         (
             "LlamaForCausalLM",
             "MambaForCausalLM",
-            "`DIR/config.json`: architecture `MambaForCausalLM` is not supported [supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM]",
+            "`DIR/config.json`: architecture `MambaForCausalLM` is not supported [supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, GemmaForCausalLM, Gemma2ForCausalLM, Phi3ForCausalLM, GPT2LMHeadModel, GPTNeoXForCausalLM, MixtralForCausalLM, Qwen3MoeForCausalLM]",
         ),
         (
             "\"silu\"",
             "\"relu\"",
-            "`DIR/config.json`: activation `relu` is not supported; `silu` is []",
+            "`DIR/config.json`: `hidden_act`: activation `relu` is not supported [supported: silu, gelu, gelu_new, gelu_pytorch_tanh]",
         ),
         (
             "\"hidden_size\": 24",
@@ -99,8 +99,8 @@ fn what_config_json_asks_for_and_is_not_there_is_said() -> Outcome {
         ),
         (
             "\"default\"",
-            "\"yarn\"",
-            "`DIR/config.json`: rotary scaling `yarn` is not supported [supported: default, linear, llama3]",
+            "\"spiral\"",
+            "`DIR/config.json`: rotary scaling `spiral` is not supported [supported: default, linear, dynamic, llama3, yarn, longrope]",
         ),
     ];
     for (from, to, expected) in cases {
@@ -108,6 +108,105 @@ fn what_config_json_asks_for_and_is_not_there_is_said() -> Outcome {
         edit_config(dir.path(), from, to)?;
         assert_eq!(refusal(dir.path())?, expected);
     }
+    Ok(())
+}
+
+#[test]
+fn options_whose_mathematics_is_not_written_are_named_with_their_value() -> Outcome {
+    let cases = [
+        (
+            "gpt2",
+            "\"scale_attn_by_inverse_layer_idx\": false",
+            "\"scale_attn_by_inverse_layer_idx\": true",
+            "`scale_attn_by_inverse_layer_idx` is true, which is not supported",
+        ),
+        (
+            "mistral",
+            "\"sliding_window\": 64",
+            "\"sliding_window\": 64, \"attention_bias\": true",
+            "`attention_bias` is true, which is not supported",
+        ),
+        (
+            "mistral",
+            "\"sliding_window\": 64",
+            "\"sliding_window\": \"wide\"",
+            "`sliding_window` should be a positive number; it is \"wide\"",
+        ),
+        (
+            "qwen2",
+            "\"use_cache\"",
+            "\"quantization_config\": {\"bits\": 4}, \"use_cache\"",
+            "`quantization_config` is there, which is not supported",
+        ),
+        (
+            "gemma2",
+            "\"full_attention\"",
+            "\"chunked_attention\"",
+            "`layer_types`: \"chunked_attention\" is not supported",
+        ),
+        (
+            "gemma2",
+            "\"attn_logit_softcapping\": 2.0",
+            "\"attn_logit_softcapping\": -2.0",
+            "`attn_logit_softcapping` should be a positive number; it is -2.0",
+        ),
+        (
+            "llama-linear",
+            "\"rope_theta\"",
+            "\"partial_rotary_factor\": 0.5, \"rope_theta\"",
+            "`partial_rotary_factor` is 0.5; LlamaForCausalLM turns heads whole",
+        ),
+        (
+            "llama-linear",
+            "\"factor\": 3.0",
+            "\"factor\": null",
+            "rotary scaling `linear` needs a number `factor`",
+        ),
+        (
+            "phi3-longrope",
+            "1.3",
+            "1.3, 1.4",
+            "rotary scaling `longrope` needs 1 numbers in `short_factor`; it has 2",
+        ),
+        (
+            "mixtral",
+            "\"num_experts_per_tok\": 2",
+            "\"num_experts_per_tok\": 9",
+            "`num_experts_per_tok` is 9; a layer has 4 experts",
+        ),
+    ];
+    for (name, from, to, expected) in cases {
+        let dir = copied(name)?;
+        edit_config(dir.path(), from, to)?;
+        let message = refusal(dir.path())?;
+        let said = message.strip_prefix("`DIR/config.json`: ");
+        let said = said.ok_or("config.json is named")?;
+        assert!(said.starts_with(expected), "{said}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_body_stored_without_its_prefix_loads_with_what_old_files_hold_beside() -> Outcome {
+    let dir = copied("gpt2")?;
+    edit_weights(dir.path(), |tensors| {
+        for (name, _) in tensors.iter_mut() {
+            *name = name.replace("transformer.", "");
+        }
+        let mask = Tensor::ones([1, 1, 4, 4], tch::kind::FLOAT_CPU);
+        tensors.push(("h.0.attn.bias".into(), mask));
+    })?;
+    let bare = Model::load(dir.path(), Dtype::F32)?;
+    let full = Model::load(&folder("gpt2"), Dtype::F32)?;
+    assert_eq!(apart(bare.flat(), full.flat()), 0.0);
+    Ok(())
+}
+
+#[test]
+fn sequences_stay_where_frequencies_do_not_change() -> Outcome {
+    assert_eq!(Config::load(&folder("llama-dynamic"))?.positions, 128);
+    assert_eq!(Config::load(&folder("phi3-longrope"))?.positions, 64);
+    assert_eq!(Config::load(&folder("mistral-window"))?.positions, 128);
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 mod average;
 mod checkpoint;
+mod families;
 mod lora;
 mod packing;
 mod parity;
@@ -23,6 +24,24 @@ const FIXTURES: [&str; 5] = [
     "llama3-scaled-sharded",
     "qwen2",
     "mistral",
+];
+
+/// One checkpoint a family and option, from `tests/reference/family_parity.py`.
+const FAMILIES: [&str; 14] = [
+    "llama-yarn",
+    "llama-linear",
+    "llama-dynamic",
+    "mistral-window",
+    "qwen3",
+    "gemma",
+    "gemma2",
+    "phi3",
+    "phi3-longrope",
+    "gpt2",
+    "gpt-neox",
+    "gpt-neox-sequential",
+    "mixtral",
+    "qwen3-moe",
 ];
 
 /// The temperature of `tests/reference/llama_parity.py`.
