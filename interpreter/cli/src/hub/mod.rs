@@ -1,7 +1,8 @@
-//! From a checkpoint's name to a directory on this machine: a local directory, the Hugging Face cache,
-//! a download, and for one small model a package of the Python index.
+//! From the name of a checkpoint or a data set to a directory on this machine: a local directory, the
+//! Hugging Face cache, a download, and for one small model a package of the Python index.
 
 mod cache;
+mod dataset;
 mod directory;
 mod download;
 mod local;
@@ -14,6 +15,7 @@ use rlhf_lang::source::Span;
 
 use crate::program;
 
+pub use dataset::{dataset, local_dataset};
 pub use local::local;
 
 /// The model that the set-up can make without a hub.
@@ -54,7 +56,7 @@ pub fn resolve(
             },
         ));
     }
-    let name = download::Name::parse(checkpoint).ok_or_else(|| {
+    let name = download::Name::parse(checkpoint, download::Kind::Model).ok_or_else(|| {
         fail(
             format!("`{checkpoint}` is neither a directory nor a Hugging Face id"),
             "a Hugging Face id is `organisation/model`; a directory is given as \

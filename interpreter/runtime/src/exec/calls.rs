@@ -89,8 +89,7 @@ impl Context<'_> {
             } => {
                 let prompts = self.encode_prompts(*model, *prompt, *chat, pass)?;
                 self.check_room(node, &prompts, &pass.rows)?;
-                let drawn = self.answer(*model, prompts, *text, *rollout, pass)?;
-                self.bind_rollout(drawn, members, pass)
+                self.answer((*model, *prompt), prompts, *text, *rollout, members, pass)
             }
             NodeKind::Forward(forward) => self.forward(forward, pass),
             NodeKind::Reward {
@@ -104,7 +103,7 @@ impl Context<'_> {
                     .map(|a| expr::eval(graph, *a, &pass.env))
                     .collect::<Result<Vec<_>>>()?;
                 let pool = &self.rewards[reward.0 as usize];
-                let (scores, warning) = reward::score(pool, &args, &axes, &pass.env.shapes)?;
+                let (scores, warning) = reward::score(pool, &args, &axes, &pass.env.shapes, &pass.rows)?;
                 if let Some(diagnostic) = warning {
                     self.warn(
                         Fault {

@@ -3,6 +3,7 @@
 //! Gradients flow from a root to every number in [`Env::values`] that requires them. An expression
 //! used several times is computed once.
 
+mod conversations;
 mod elementwise;
 mod finite;
 mod guard;
@@ -12,7 +13,7 @@ mod strings;
 
 use std::collections::HashMap;
 
-use rlhf_lang::graph::{AxisId, ExprRef, Graph, Op, Reduce, Unary, ValueId};
+use rlhf_lang::graph::{AxisId, ExprRef, Graph, Op, Reduce, TextOp, Unary, ValueId};
 use tch::Tensor;
 
 use crate::fault::{Fault, Result};
@@ -200,7 +201,12 @@ impl<'a> Evaluation<'a> {
             Op::OnText(op) => {
                 let args = (0..expr.args.len()).map(arg).collect::<Result<Vec<_>>>()?;
                 let pattern = expr.args.get(1).map(|p| self.graph.expr(*p));
-                strings::apply(*op, &args, pattern, axes, shapes)
+                match args.iter().any(|a| matches!(a.data, Data::Chat(_)))
+                    || *op == TextOp::System
+                {
+                    true => conversations::apply(*op, &args, axes, shapes),
+                    false => strings::apply(*op, &args, pattern, axes, shapes),
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The bytes of a file, unpacked where they are compressed.
 
 use std::fs::File;
-use std::io::{Cursor, Read, Result};
+use std::io::{Read, Result, Seek};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
@@ -22,12 +22,12 @@ pub(super) fn open(path: &Path) -> Result<Input> {
     let mut file = File::open(path)?;
     let mut start = vec![];
     file.by_ref().take(GZIP.len() as u64).read_to_end(&mut start)?;
+    file.rewind()?;
     let plain = start != GZIP;
-    let whole = Cursor::new(start).chain(file);
     Ok(Input {
         bytes: match plain {
-            true => Box::new(whole),
-            false => Box::new(MultiGzDecoder::new(whole)),
+            true => Box::new(file),
+            false => Box::new(MultiGzDecoder::new(file)),
         },
         plain,
     })
