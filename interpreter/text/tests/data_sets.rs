@@ -58,7 +58,9 @@ fn texts(data: &Data, folder: &Path) -> Vec<String> {
         panic!("a column of texts");
     };
     let texts = texts.into_iter();
-    texts.map(|t| t.map_or("none".into(), |t| t.to_string())).collect()
+    texts
+        .map(|t| t.map_or("none".into(), |t| t.to_string()))
+        .collect()
 }
 
 fn refused(data: &Data, folder: &Path) -> Diagnostic {
@@ -86,7 +88,14 @@ fn every_type_of_every_codec_is_read_in_any_order() {
         assert_eq!(table.rows(), 10, "{codec}");
         // Of other row groups, and one twice.
         let cells = table.take(&[0, 1, 2, 3, 4, 5], &[9, 0, 3, 0, 2]).unwrap();
-        let [Cells::Text(t), Cells::Int(i), Cells::Float(f), b, l, Cells::Chat(c)] = &cells[..]
+        let [
+            Cells::Text(t),
+            Cells::Int(i),
+            Cells::Float(f),
+            b,
+            l,
+            Cells::Chat(c),
+        ] = &cells[..]
         else {
             panic!("six columns of the declared types");
         };
@@ -100,13 +109,19 @@ fn every_type_of_every_codec_is_read_in_any_order() {
             panic!("lists of texts");
         };
         assert_eq!((l[0].len(), l[4].len(), l[4][1].as_ref()), (0, 2, "w1"));
-        assert_eq!((c[0][1].role.as_str(), c[0][1].content.as_str()), ("assistant", "a9"));
+        assert_eq!(
+            (c[0][1].role.as_str(), c[0][1].content.as_str()),
+            ("assistant", "a9")
+        );
     }
 }
 
 #[test]
 fn a_parquet_column_of_another_type_or_name_is_told_with_its_row() {
-    let d = refused(&declared("parquet", "none.parquet", &[("i", Elem::Text)]), &fixtures());
+    let d = refused(
+        &declared("parquet", "none.parquet", &[("i", Elem::Text)]),
+        &fixtures(),
+    );
     assert_eq!(d.code, "D302");
     assert_eq!(
         d.message,
@@ -154,11 +169,27 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Whatever the bytes are, there is a table or a diagnostic with a way out.
+    #[test]
+    fn no_file_brings_the_reader_down(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        let dir = tempfile::tempdir().unwrap();
+        for format in rows::FORMATS {
+            std::fs::write(dir.path().join("train"), &bytes).unwrap();
+            if let Err(d) = load(&declared(format, "train", &ALL), dir.path(), dir.path()) {
+                prop_assert!(d.code.starts_with("D3") && d.help.is_some(), "{d:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_split_is_its_shards_in_order() {
     assert_eq!(
         texts(&split("hub", "train"), &fixtures()),
-        ["é0", "é1", "é2", "é3", "none", "é5", "é6", "é7", "é8", "none"]
+        [
+            "é0", "é1", "é2", "é3", "none", "é5", "é6", "é7", "é8", "none"
+        ]
     );
     assert_eq!(texts(&split("hub", "test"), &fixtures()), ["x", "y"]);
 }
@@ -166,17 +197,51 @@ fn a_split_is_its_shards_in_order() {
 #[test]
 fn the_usual_layouts_are_read() {
     for (files, asked, expected) in [
-        (&["train.jsonl", "test.jsonl"][..], "train", &["train.jsonl"][..]),
-        (&["data/train.json", "data/dev.json"], "validation", &["data/dev.json"]),
-        (&["train/b.jsonl", "train/a.jsonl"], "train", &["train/a.jsonl", "train/b.jsonl"]),
-        (&["rows.jsonl", "dataset_infos.json"], "train", &["rows.jsonl"]),
-        (&["train_sft-00000-of-00001.jsonl", "test_sft-00000-of-00001.jsonl"], "train_sft",
-            &["train_sft-00000-of-00001.jsonl"]),
-        (&["my-training.jsonl", "my-test.jsonl"], "train", &["my-training.jsonl"]),
-        (&["train.jsonl", ".cache/train.jsonl"], "train", &["train.jsonl"]),
+        (
+            &["train.jsonl", "test.jsonl"][..],
+            "train",
+            &["train.jsonl"][..],
+        ),
+        (
+            &["data/train.json", "data/dev.json"],
+            "validation",
+            &["data/dev.json"],
+        ),
+        (
+            &["train/b.jsonl", "train/a.jsonl"],
+            "train",
+            &["train/a.jsonl", "train/b.jsonl"],
+        ),
+        (
+            &["rows.jsonl", "dataset_infos.json"],
+            "train",
+            &["rows.jsonl"],
+        ),
+        (
+            &[
+                "train_sft-00000-of-00001.jsonl",
+                "test_sft-00000-of-00001.jsonl",
+            ],
+            "train_sft",
+            &["train_sft-00000-of-00001.jsonl"],
+        ),
+        (
+            &["my-training.jsonl", "my-test.jsonl"],
+            "train",
+            &["my-training.jsonl"],
+        ),
+        (
+            &["train.jsonl", ".cache/train.jsonl"],
+            "train",
+            &["train.jsonl"],
+        ),
     ] {
         let dir = directory(files);
-        assert_eq!(texts(&split("set", asked), dir.path()), expected, "{files:?}");
+        assert_eq!(
+            texts(&split("set", asked), dir.path()),
+            expected,
+            "{files:?}"
+        );
     }
     let dir = directory(&["main/train.jsonl", "socratic/train.jsonl"]);
     let data = Data {
@@ -199,11 +264,14 @@ fn a_choice_or_a_gap_is_told_with_the_names_there_are() {
         "`set` has no split `trian`; a similar one: `train`"
     );
     assert_eq!(
-        said(&["train.jsonl", "test.jsonl"], declared("hf", "set", &ALL)),
-        "`set` has the splits `test`, `train`, and none is named; as in `hf(\"set\", split: \"train\")`"
+        said(&["dev.jsonl", "test.jsonl"], declared("hf", "set", &ALL)),
+        "`set` has the splits `test`, `validation`, and none is named; as in `hf(\"set\", split: \"test\")`"
     );
     assert_eq!(
-        said(&["main/train.jsonl", "socratic/train.jsonl"], split("set", "train")),
+        said(
+            &["main/train.jsonl", "socratic/train.jsonl"],
+            split("set", "train")
+        ),
         "`set` has the split `train` in `main`, `socratic`; one is named by \
          `hf(\"set\", split: \"train\", config: \"main\")`"
     );
@@ -212,8 +280,11 @@ fn a_choice_or_a_gap_is_told_with_the_names_there_are() {
         "`set` has no file with rows; files that are read end in .jsonl, .json, .csv, .parquet"
     );
     assert!(
-        said(&["data-00000-of-00001.arrow", "state.json"], split("set", "train"))
-            .starts_with("`set` holds Arrow files of `save_to_disk`, which are not read")
+        said(
+            &["data-00000-of-00001.arrow", "state.json"],
+            split("set", "train")
+        )
+        .starts_with("`set` holds Arrow files of `save_to_disk`, which are not read")
     );
     assert!(
         said(&["train.jsonl"], split("sets", "train"))
@@ -239,9 +310,13 @@ fn a_compressed_file_reads_as_the_file_itself() {
     let dir = tempfile::tempdir().unwrap();
     let file = std::fs::File::create(dir.path().join("t.jsonl")).unwrap();
     let mut gzip = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
-    gzip.write_all(b"{\"t\": \"a\"}\n\n{\"t\": \"b\"}\n").unwrap();
+    gzip.write_all(b"{\"t\": \"a\"}\n\n{\"t\": \"b\"}\n")
+        .unwrap();
     gzip.finish().unwrap();
-    assert_eq!(texts(&declared("jsonl", "t.jsonl", &ALL[..1]), dir.path()), ["a", "b"]);
+    assert_eq!(
+        texts(&declared("jsonl", "t.jsonl", &ALL[..1]), dir.path()),
+        ["a", "b"]
+    );
 }
 
 #[test]
@@ -249,9 +324,20 @@ fn a_file_that_changes_under_a_run_is_noticed_and_one_that_grows_is_not_disturbe
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.jsonl");
     std::fs::write(&path, "{\"t\": \"a\"}\n{\"t\": \"b\"}\n").unwrap();
-    let table = load(&declared("jsonl", "t.jsonl", &ALL[..1]), dir.path(), dir.path()).unwrap();
+    let table = load(
+        &declared("jsonl", "t.jsonl", &ALL[..1]),
+        dir.path(),
+        dir.path(),
+    )
+    .unwrap();
     std::fs::write(&path, "{\"t\": \"a\"}\n{\"t\": \"c\"}\n{\"t\": \"d\"}\n").unwrap();
-    assert_eq!(table.take(&[0], &[0]).unwrap(), [Cells::Text(vec![Some("a".into())])]);
+    assert_eq!(
+        table.take(&[0], &[0]).unwrap(),
+        [Cells::Text(vec![Some("a".into())])]
+    );
     let d = table.take(&[0], &[1]).unwrap_err();
-    assert_eq!(d.message, "`t.jsonl` changed while it is read: row 2 is another one");
+    assert_eq!(
+        d.message,
+        "`t.jsonl` changed while it is read: row 2 is another one"
+    );
 }

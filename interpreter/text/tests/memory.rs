@@ -47,8 +47,14 @@ fn rows_stay_on_the_disk() {
         let peak = MEMORY.peak_usage() - before;
         let held = MEMORY.current_usage() - before;
         println!("{format}: {size} bytes, {peak} at the peak, {held} held");
-        assert!(held < size / 40, "{format}: {held} of {size} bytes are held");
-        assert!(peak < size / 5, "{format}: {peak} of {size} bytes at the peak");
+        assert!(
+            held < size / 40,
+            "{format}: {held} of {size} bytes are held"
+        );
+        assert!(
+            peak < size / 5,
+            "{format}: {peak} of {size} bytes at the peak"
+        );
         assert_eq!(rows.held(), ROWS * 16);
         let taken = rows.take(&[1], &[ROWS - 1, 0, 77]).unwrap();
         assert_eq!(taken, [Cells::Int(vec![(ROWS - 1) as f64, 0.0, 77.0])]);

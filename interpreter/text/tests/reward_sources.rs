@@ -131,7 +131,10 @@ fn none_of_a_trl_function_is_a_failure_of_its_row_unless_otherwise_says_more() {
 
 #[test]
 fn a_trl_function_that_gives_another_number_of_values_is_told() {
-    let folder = script("rules.py", "def score(completions, **kwargs):\n    return [1.0]\n");
+    let folder = script(
+        "rules.py",
+        "def score(completions, **kwargs):\n    return [1.0]\n",
+    );
     assert_eq!(
         refused(&python(&TEXTS), folder.path(), &ROWS).message,
         "`exact` failed on row 1: returned 1 values for 3 completions"
@@ -183,7 +186,10 @@ fn a_program_reads_an_object_a_line_and_writes_a_number_a_line() {
 
 #[test]
 fn a_script_of_the_programs_folder_runs_with_its_words() {
-    let folder = script("run tests.sh", "#!/bin/sh\nwhile read -r line; do echo \"$1\"; done\n");
+    let folder = script(
+        "run tests.sh",
+        "#!/bin/sh\nwhile read -r line; do echo \"$1\"; done\n",
+    );
     let reward = command("'./run tests.sh' 0.25");
     assert_eq!(scores(&reward, folder.path(), &ROWS), [0.25; 3]);
 }
@@ -222,7 +228,12 @@ fn a_program_that_fails_is_told_with_its_row_and_its_words() {
     let d = refused(&command("sh 'open"), folder.path(), &ROWS);
     assert_eq!(d.message, "`sh 'open` is not a command");
     let d = refused(&command("no-such-program-here"), folder.path(), &ROWS);
-    assert!(d.message.contains("`no-such-program-here` cannot be started"), "{}", d.message);
+    assert!(
+        d.message
+            .contains("`no-such-program-here` cannot be started"),
+        "{}",
+        d.message
+    );
 }
 
 #[test]
@@ -235,7 +246,9 @@ fn a_program_that_hangs_is_ended_at_the_timeout() {
 }
 
 /// A service that gives these answers, one a connection, and its requests' bodies.
-fn service(answers: &'static [(u16, &'static str)]) -> (String, std::thread::JoinHandle<Vec<Json>>) {
+fn service(
+    answers: &'static [(u16, &'static str)],
+) -> (String, std::thread::JoinHandle<Vec<Json>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/score", listener.local_addr().unwrap());
     let thread = std::thread::spawn(move || {
@@ -259,9 +272,14 @@ fn service(answers: &'static [(u16, &'static str)]) -> (String, std::thread::Joi
             reader.read_exact(&mut body).unwrap();
             bodies.push(serde_json::from_slice(&body).unwrap());
             let head = format!("HTTP/1.1 {status} x\r\ncontent-type: application/json\r\n");
-            let head = format!("{head}content-length: {}\r\nconnection: close\r\n\r\n", answer.len());
+            let head = format!(
+                "{head}content-length: {}\r\nconnection: close\r\n\r\n",
+                answer.len()
+            );
             let mut stream = reader.into_inner();
-            stream.write_all(format!("{head}{answer}").as_bytes()).unwrap();
+            stream
+                .write_all(format!("{head}{answer}").as_bytes())
+                .unwrap();
         }
         bodies
     });
@@ -291,20 +309,37 @@ fn a_service_is_asked_once_a_batch_and_again_where_it_is_busy() {
 fn what_a_service_gets_wrong_is_told() {
     let folder = tempfile::tempdir().unwrap();
     for (answers, said) in [
-        (&[(200, "[1, null, 1]")][..], "row 2: returned none, not float"),
+        (
+            &[(200, "[1, null, 1]")][..],
+            "row 2: returned none, not float",
+        ),
         (&[(200, "[1]")], "row 1: URL gave 1 numbers for 3 calls"),
-        (&[(200, "{\"value\": 1}")], "row 1: URL answered with no list of numbers, nor with one as `scores`"),
-        (&[(404, "no such path")], "row 1: URL answered with status 404: no such path"),
-        (&[(500, "x"), (500, "x"), (500, "down")], "row 1: URL answered with status 500: down (3 times)"),
+        (
+            &[(200, "{\"value\": 1}")],
+            "row 1: URL answered with no list of numbers, nor with one as `scores`",
+        ),
+        (
+            &[(404, "no such path")],
+            "row 1: URL answered with status 404: no such path",
+        ),
+        (
+            &[(500, "x"), (500, "x"), (500, "down")],
+            "row 1: URL answered with status 500: down (3 times)",
+        ),
     ] {
         let (url, _requests) = service(answers);
         let d = refused(&http(url.clone()), folder.path(), &ROWS);
         let expected = format!("`exact` failed on {}", said.replace("URL", &url));
         assert_eq!((d.code.as_str(), d.message), ("R403", expected));
     }
-    let d = refused(&http("http://127.0.0.1:9/score".into()), folder.path(), &ROWS);
+    let d = refused(
+        &http("http://127.0.0.1:9/score".into()),
+        folder.path(),
+        &ROWS,
+    );
     assert!(
-        d.message.starts_with("`exact` failed on row 1: http://127.0.0.1:9/score did not answer: "),
+        d.message
+            .starts_with("`exact` failed on row 1: http://127.0.0.1:9/score did not answer: "),
         "{}",
         d.message
     );

@@ -137,7 +137,10 @@ fn otherwise_takes_the_place_of_failures_and_they_are_counted() {
             .contains("rules.py\", line 3, in score")
     );
     // The workers that died were replaced.
-    assert_eq!(pool.score(&calls(&["ok"; 8]), &place).unwrap().values, [1.0; 8]);
+    assert_eq!(
+        pool.score(&calls(&["ok"; 8]), &place).unwrap().values,
+        [1.0; 8]
+    );
 }
 
 #[test]
@@ -166,8 +169,15 @@ fn each_way_to_fail_is_told_apart() {
     ] {
         let mut setup = Setup::new(&format!("def score(x):\n    {body}\n"));
         setup.reward.workers = Some(1);
-        let fault = setup.pool().unwrap().score(&calls(&["a"]), &place).unwrap_err();
-        assert_eq!(fault.message, format!("`exact` failed on row 1: {expected}"));
+        let fault = setup
+            .pool()
+            .unwrap()
+            .score(&calls(&["a"]), &place)
+            .unwrap_err();
+        assert_eq!(
+            fault.message,
+            format!("`exact` failed on row 1: {expected}")
+        );
     }
 }
 

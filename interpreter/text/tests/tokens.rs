@@ -212,15 +212,18 @@ struct Masked {
 /// `tests/reference/assistant_masks.py` wrote the fixture.
 #[test]
 fn the_assistants_tokens_are_those_of_transformers() {
-    let masks: Masks =
-        serde_json::from_str(include_str!("fixtures/assistant_masks.json")).unwrap();
+    let masks: Masks = serde_json::from_str(include_str!("fixtures/assistant_masks.json")).unwrap();
     for (name, template) in &masks.templates {
         let dir = copy();
         std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
         let tokens = Tokens::load(dir.path()).unwrap();
         // Without its marks, a template is asked turn by turn.
-        let bare = template.replace("{% generation %}", "").replace("{% endgeneration %}\n", "");
-        let bare = bare.replace("{%- generation %}\n", "").replace("{%- endgeneration %}\n", "");
+        let bare = template
+            .replace("{% generation %}", "")
+            .replace("{% endgeneration %}\n", "");
+        let bare = bare
+            .replace("{%- generation %}\n", "")
+            .replace("{%- endgeneration %}\n", "");
         std::fs::write(dir.path().join("chat_template.jinja"), bare).unwrap();
         let unmarked = Tokens::load(dir.path()).unwrap();
         for case in masks.cases.iter().filter(|c| c.template == *name) {
@@ -230,7 +233,11 @@ fn the_assistants_tokens_are_those_of_transformers() {
             assert_eq!(made.response, case.response, "{name}");
             let mask: Vec<bool> = case.mask.iter().map(|m| *m == 1).collect();
             assert_eq!(made.assistant, mask, "{name}");
-            assert_eq!(unmarked.continued(prompt, messages).unwrap(), made, "{name}");
+            assert_eq!(
+                unmarked.continued(prompt, messages).unwrap(),
+                made,
+                "{name}"
+            );
         }
     }
 }

@@ -189,7 +189,8 @@ impl Sema<'_> {
     fn conversation(&mut self, whole: ExprRef, at: Span) -> Option<(ExprRef, ExprRef)> {
         if self.elem(whole) != Elem::Chat {
             let what = self.quote(at);
-            let message = format!("`answer` takes a prompt and a response, or one chat; {what} is text");
+            let message =
+                format!("`answer` takes a prompt and a response, or one chat; {what} is text");
             return self.fail(
                 Diagnostic::error("E016", at, message).help("as in `answer(question, answer)`"),
             );

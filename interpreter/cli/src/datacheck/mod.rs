@@ -251,7 +251,10 @@ impl Session {
                 RewardSource::Python { file, function, .. } => {
                     // An edited module is another reward, though the script is the same.
                     let scripts = files::find(folder, file).map(|p| rule::gold::scripts(&p));
-                    ((file.as_str(), function.as_str()), scripts.unwrap_or_default())
+                    (
+                        (file.as_str(), function.as_str()),
+                        scripts.unwrap_or_default(),
+                    )
                 }
                 RewardSource::Command { command, .. } => {
                     let words = command.split_whitespace();

@@ -14,11 +14,7 @@ use crate::program;
 /// takes time.
 ///
 /// D300 when there is none, or its files leave no answer to which is the split.
-pub fn dataset(
-    data: &Data,
-    folder: &Path,
-    say: &dyn Fn(&str),
-) -> Result<PathBuf, Box<Diagnostic>> {
+pub fn dataset(data: &Data, folder: &Path, say: &dyn Fn(&str)) -> Result<PathBuf, Box<Diagnostic>> {
     let fail = |message: String, help: String| {
         Box::new(Diagnostic::error("D300", data.path_span, message).help(help))
     };

@@ -138,13 +138,14 @@ impl Remote<'_> {
 pub fn fetch(root: Option<&Path>, name: &Name, say: &dyn Fn(&str)) -> Result<PathBuf, String> {
     let remote = Remote::open(root, name)?;
     remote.download(&wanted(&remote.files), say)?;
-    root.and_then(|root| cache::find(root, name)).ok_or_else(|| {
-        format!(
-            "{} has no config.json, model.safetensors and tokenizer.json for it (it has {})",
-            remote.endpoint,
-            remote.files.join(", ")
-        )
-    })
+    root.and_then(|root| cache::find(root, name))
+        .ok_or_else(|| {
+            format!(
+                "{} has no config.json, model.safetensors and tokenizer.json for it (it has {})",
+                remote.endpoint,
+                remote.files.join(", ")
+            )
+        })
 }
 
 /// The progress of one file, on standard error.

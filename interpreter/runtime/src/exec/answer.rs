@@ -62,7 +62,11 @@ impl Context<'_> {
                     let mut ids = tokens.encode(&text, false)?;
                     ids.extend(eos);
                     let assistant = vec![];
-                    Ok(Response { ids, text, assistant })
+                    Ok(Response {
+                        ids,
+                        text,
+                        assistant,
+                    })
                 };
                 value.texts()?.iter().map(response).collect::<Result<_>>()?
             }

@@ -103,7 +103,8 @@ impl Context<'_> {
                     .map(|a| expr::eval(graph, *a, &pass.env))
                     .collect::<Result<Vec<_>>>()?;
                 let pool = &self.rewards[reward.0 as usize];
-                let (scores, warning) = reward::score(pool, &args, &axes, &pass.env.shapes, &pass.rows)?;
+                let (scores, warning) =
+                    reward::score(pool, &args, &axes, &pass.env.shapes, &pass.rows)?;
                 if let Some(diagnostic) = warning {
                     self.warn(
                         Fault {

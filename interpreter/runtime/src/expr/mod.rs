@@ -201,8 +201,7 @@ impl<'a> Evaluation<'a> {
             Op::OnText(op) => {
                 let args = (0..expr.args.len()).map(arg).collect::<Result<Vec<_>>>()?;
                 let pattern = expr.args.get(1).map(|p| self.graph.expr(*p));
-                match args.iter().any(|a| matches!(a.data, Data::Chat(_)))
-                    || *op == TextOp::System
+                match args.iter().any(|a| matches!(a.data, Data::Chat(_))) || *op == TextOp::System
                 {
                     true => conversations::apply(*op, &args, axes, shapes),
                     false => strings::apply(*op, &args, pattern, axes, shapes),

@@ -47,7 +47,10 @@ impl Program {
             true => find(base, first)
                 .and_then(|p| p.canonicalize().ok())
                 .ok_or_else(|| {
-                    fail(format!("there is no program `{first}`"), elsewhere(base, first))
+                    fail(
+                        format!("there is no program `{first}`"),
+                        elsewhere(base, first),
+                    )
                 })?,
         };
         // What names a file of the program's folder is that file, wherever the run was started.
@@ -125,7 +128,8 @@ impl Program {
         let program = self.path.display();
         let mut child =
             child.map_err(|e| Failure::plain(format!("`{program}` cannot be started: {e}")))?;
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (send, receive) = channel();
         std::thread::spawn(move || {
             // A program that does not read everything is judged by its answers.

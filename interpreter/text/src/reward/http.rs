@@ -120,6 +120,8 @@ struct Refused {
 }
 
 fn reason(error: &ureq::Transport) -> String {
-    let said = error.message().map_or_else(|| error.kind().to_string(), String::from);
+    let said = error
+        .message()
+        .map_or_else(|| error.kind().to_string(), String::from);
     brief(&said)
 }

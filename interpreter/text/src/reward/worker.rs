@@ -214,7 +214,10 @@ impl Worker {
                 Ok(line) => line,
                 Err(RecvTimeoutError::Timeout) => {
                     self.end();
-                    return Err(Failure::plain(format!("no answer within {} s", limit.as_secs_f64())));
+                    return Err(Failure::plain(format!(
+                        "no answer within {} s",
+                        limit.as_secs_f64()
+                    )));
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.died()),
             },

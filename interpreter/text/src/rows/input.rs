@@ -21,7 +21,9 @@ pub(super) struct Input {
 pub(super) fn open(path: &Path) -> Result<Input> {
     let mut file = File::open(path)?;
     let mut start = vec![];
-    file.by_ref().take(GZIP.len() as u64).read_to_end(&mut start)?;
+    file.by_ref()
+        .take(GZIP.len() as u64)
+        .read_to_end(&mut start)?;
     file.rewind()?;
     let plain = start != GZIP;
     Ok(Input {

@@ -79,10 +79,14 @@ pub fn select(data: &Data, names: &[String]) -> Result<Vec<String>> {
     let split = match (&data.split, splits.iter().next()) {
         (Some(split), _) => split.clone(),
         (None, Some(only)) if splits.len() == 1 => only.to_string(),
-        _ => {
-            let first = if splits.contains("train") { "train" } else { splits.first().unwrap_or(&"") };
+        (None, Some(_)) if splits.contains("train") => "train".into(),
+        (None, first) => {
+            let first = first.copied().unwrap_or_default();
             return fail(
-                format!("`{id}` has the splits {}, and none is named", quoted(&splits)),
+                format!(
+                    "`{id}` has the splits {}, and none is named",
+                    quoted(&splits)
+                ),
                 format!("as in `hf(\"{id}\", split: \"{first}\")`"),
             );
         }
@@ -95,7 +99,9 @@ pub fn select(data: &Data, names: &[String]) -> Result<Vec<String>> {
         );
     }
     files.retain(wanted);
-    let format = PREFERRED.into_iter().find(|p| files.iter().any(|f| f.format == *p));
+    let format = PREFERRED
+        .into_iter()
+        .find(|p| files.iter().any(|f| f.format == *p));
     files.retain(|f| Some(f.format) == format);
     let folders: BTreeSet<&str> = files.iter().map(|f| configuration(f.folder)).collect();
     if folders.len() > 1 {

@@ -103,7 +103,10 @@ fn failed(data: &Data, error: &ParquetError) -> Box<Unreadable> {
     let said = error.to_string();
     let said = said.rsplit("Parquet error: ").next().unwrap_or(&said);
     let said = said.lines().next().unwrap_or_default();
-    let message = format!("`{}` is not a parquet file that can be read: {said}", data.path);
+    let message = format!(
+        "`{}` is not a parquet file that can be read: {said}",
+        data.path
+    );
     Unreadable::new(data, message, WAY_OUT)
 }
 
@@ -140,7 +143,11 @@ fn json(field: &Field) -> Json {
         | Field::TimestampMicros(_) => Json::String(field.to_string()),
         Field::Group(row) => {
             let cells = row.get_column_iter();
-            Json::Object(cells.map(|(name, cell)| (name.clone(), json(cell))).collect())
+            Json::Object(
+                cells
+                    .map(|(name, cell)| (name.clone(), json(cell)))
+                    .collect(),
+            )
         }
         Field::ListInternal(list) => list.elements().iter().map(json).collect(),
         Field::MapInternal(map) => {

@@ -41,12 +41,18 @@ pub fn parts(data: &Data, folder: &Path) -> Result<Vec<Part>> {
         let message = format!("`{}` is a file, and `hf` reads a directory", data.path);
         let format = FORMATS.into_iter().find(|f| data.path.ends_with(f));
         let format = format.unwrap_or("jsonl");
-        return Err(fail(message, format!("`{format}(\"{}\")` reads it", data.path)));
+        return Err(fail(
+            message,
+            format!("`{format}(\"{}\")` reads it", data.path),
+        ));
     }
     let mut names = vec![];
     walk(&root, "", DEPTH, &mut names);
     let names = layout::select(data, &names)?;
-    Ok(names.iter().map(|name| of_directory(data, &root, name)).collect())
+    Ok(names
+        .iter()
+        .map(|name| of_directory(data, &root, name))
+        .collect())
 }
 
 fn of_directory(data: &Data, root: &Path, name: &str) -> Part {

@@ -113,7 +113,11 @@ impl Table {
             }
         }
         let message = format!("row {} of {} does not exist", row + 1, self.rows());
-        Err(Box::new(Diagnostic::error("", self.data.path_span, message)))
+        Err(Box::new(Diagnostic::error(
+            "",
+            self.data.path_span,
+            message,
+        )))
     }
 }
 
@@ -253,6 +257,9 @@ fn unwritten(data: &Data, folder: &Path, error: &std::io::Error) -> Box<Diagnost
         data.path,
         folder.display()
     );
-    let help = format!("a `{}` file is unpacked into one; a jsonl file needs none", data.format);
+    let help = format!(
+        "a `{}` file is unpacked into one; a jsonl file needs none",
+        data.format
+    );
     Box::new(Diagnostic::error("D300", data.path_span, message).help(help))
 }

@@ -73,7 +73,9 @@ impl Tokens {
             }
             let asked = self.render(&whole[..i], Turn::Open)?;
             let said = self.render(&whole[..=i], Turn::Closed)?;
-            let answer = said.strip_prefix(&asked).filter(|_| text.starts_with(&said));
+            let answer = said
+                .strip_prefix(&asked)
+                .filter(|_| text.starts_with(&said));
             let answer = answer.ok_or_else(no_continuation)?;
             let end = ends.iter().filter_map(|e| Some(answer.find(e)? + e.len()));
             let length = end.min().unwrap_or(answer.len());
@@ -89,4 +91,3 @@ fn no_continuation() -> Diagnostic {
          chat_template.jinja beside the weights is read first",
     )
 }
-

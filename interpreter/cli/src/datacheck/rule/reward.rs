@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rlhf_lang::diag::Diagnostic;
 use rlhf_lang::graph::{Reward, RewardSource};
-use rlhf_text::reward::{self, Pool, Python, START};
 use rlhf_text::files;
+use rlhf_text::reward::{self, Pool, Python, START};
 
 use super::python;
 
