@@ -30,7 +30,7 @@ fn a_conversation_trains_on_what_the_assistant_says() {
     scene.write("talks.jsonl", TALKS);
     let text = program(
         "data rows = jsonl(\"talks.jsonl\") { messages: chat }",
-        "  talk = answer(messages)[W: ..120]\n  \
+        "  talk = answer(messages)[W: ..80]\n  \
            log said: count(talk.assistant), all: count(talk.assistant or not talk.assistant)",
         "lp = logp(policy, talk)\n    \
          minimize -sum(if talk.assistant then lp else 0) / count(talk.assistant)",
@@ -152,7 +152,7 @@ fn a_conversation_without_an_answer_ends_the_run_at_its_row() {
     scene.write("talks.jsonl", &text);
     let text = program(
         "data rows = jsonl(\"talks.jsonl\") { messages: chat }",
-        "  talk = answer(messages)[W: ..120]",
+        "  talk = answer(messages)[W: ..80]",
         "minimize -mean(logp(policy, talk))",
     );
     scene.write("sft.rlhf", &text);

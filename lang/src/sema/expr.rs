@@ -225,7 +225,7 @@ impl Sema<'_> {
             (Elem::Text, "a number") => {
                 d.help("`number(…)` and `last_number(…)` read a number from text")
             }
-            (Elem::Float | Elem::Int | Elem::Chat, "text") => {
+            (Elem::Float | Elem::Int | Elem::Chat, "text" | "text or a chat") => {
                 d.help("a column that holds text is declared `text`")
             }
             _ => d,

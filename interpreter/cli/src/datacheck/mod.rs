@@ -174,7 +174,10 @@ impl Session {
             Some((_, rows)) => rows.clone(),
             None => {
                 let rows = rows::read_parts(&parts, extent);
-                Arc::new(rows.map_err(|(part, u)| u.drawn(&part, sources))?)
+                Arc::new(rows.map_err(|wrong| {
+                    let (part, unreadable) = *wrong;
+                    unreadable.drawn(&part, sources)
+                })?)
             }
         };
         self.tables.insert(known, (stamps.clone(), rows.clone()));

@@ -141,11 +141,11 @@ pub fn read(
 }
 
 /// Reads rows of all files of a data set, one after the other, as [`read`] does. A row of several files
-/// says which one it is of.
+/// says which one it is of, and an error which file it is about.
 pub fn read_parts(
     parts: &[Part],
     extent: Extent,
-) -> std::result::Result<Rows, (Data, Box<Unreadable>)> {
+) -> std::result::Result<Rows, Box<(Data, Unreadable)>> {
     let mut kept = Kept {
         rows: vec![],
         limit: extent.rows(),
@@ -155,7 +155,7 @@ pub fn read_parts(
     for part in parts {
         kept.file = (parts.len() > 1).then(|| part.data.path.as_str().into());
         let read = give(&part.data, &part.path, extent, &mut kept);
-        complete &= read.map_err(|u| (part.data.clone(), u))?;
+        complete &= read.map_err(|u| Box::new((part.data.clone(), *u)))?;
         if !complete {
             break;
         }

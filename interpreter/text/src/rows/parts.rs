@@ -80,7 +80,9 @@ fn one_a_line(path: &Path) -> bool {
     let Ok(input) = super::input::open(path) else {
         return false;
     };
-    let bytes = input.bytes.bytes().map_while(std::io::Result::ok);
+    let bytes = std::io::BufReader::new(input.bytes)
+        .bytes()
+        .map_while(std::io::Result::ok);
     let mark = "\u{feff}".as_bytes();
     let mut text = bytes.filter(|b| !b.is_ascii_whitespace() && !mark.contains(b));
     text.next() == Some(b'{')
