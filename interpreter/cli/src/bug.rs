@@ -14,6 +14,10 @@ const BUG: u8 = 3;
 /// Runs a command. A panic in it is told as a bug in rlhf, and gives [`BUG`] as exit code.
 pub fn guard(command: impl FnOnce() -> u8) -> u8 {
     std::panic::set_hook(Box::new(|info| {
+        // What a decoder cannot take of a damaged file is told as that.
+        if std::thread::current().name() == Some(rlhf_text::rows::DECODER) {
+            return;
+        }
         let line: Vec<String> = std::env::args().collect();
         report::print(Format::Human, &Sources::default(), &[describe(info, &line)]);
         if let Some(text) = backtrace() {

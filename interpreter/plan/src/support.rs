@@ -1,7 +1,7 @@
 //! What the language has and a rank does not run yet: said before anything is loaded.
 
 use rlhf_lang::diag::{Diagnostic, Level};
-use rlhf_lang::graph::{Graph, RewardSource};
+use rlhf_lang::graph::Graph;
 use rlhf_lang::source::Span;
 
 /// The same as warnings, for a check: the program means what it says, and a run would refuse it.
@@ -26,23 +26,6 @@ pub fn unsupported(graph: &Graph) -> Vec<Diagnostic> {
             place.span,
             "a program without a plan runs on one device",
         );
-    }
-    for data in &graph.data {
-        if matches!(data.format.as_str(), "parquet" | "hf") {
-            add(
-                &data.format,
-                data.path_span,
-                "`jsonl`, `json` and `csv` files are read",
-            );
-        }
-    }
-    for reward in &graph.rewards {
-        let works = "`python(\"file.py:fn\")` and rules in the language run";
-        match &reward.source {
-            RewardSource::Python { .. } => {}
-            RewardSource::Http { span, .. } => add("http", *span, works),
-            RewardSource::Command { span, .. } => add("command", *span, works),
-        }
     }
     found
 }

@@ -1,5 +1,7 @@
 //! External rewards over values: one call for each element of the arguments.
 
+use std::sync::Arc;
+
 use rlhf_lang::diag::Diagnostic;
 use rlhf_lang::graph::{AxisId, Elem};
 use rlhf_text::reward::Pool;
@@ -8,25 +10,33 @@ use serde_json::{Value as Json, json};
 use crate::fault::Result;
 use crate::value::{Data, Shapes, Value, align, to_bools, to_f64s};
 
-/// Calls the function once for each element of the arguments, all broadcast to `axes`. With the
-/// result comes R403 when calls failed and `otherwise` took their place.
+/// Calls the function once for each element of the arguments, all broadcast to `axes`, of which the first
+/// is that of `rows`, by their index in the data set. With the result comes R403 when calls failed and
+/// `otherwise` took their place.
 pub fn score(
     pool: &Pool,
     args: &[Value],
     axes: &[AxisId],
     shapes: &Shapes,
+    rows: &[usize],
 ) -> Result<(Value, Option<Diagnostic>)> {
     let reward = pool.reward();
     let columns = args
         .iter()
         .zip(&reward.params)
-        .map(|(arg, (_, elem))| cells(&align(arg, axes, shapes)?, *elem))
+        .map(|(arg, (name, elem))| cells(&align(arg, axes, shapes)?, name, *elem))
         .collect::<Result<Vec<_>>>()?;
     let count = crate::value::numel(axes, shapes)?;
     let calls: Vec<Vec<Json>> = (0..count)
         .map(|i| columns.iter().map(|column| column[i].clone()).collect())
         .collect();
-    let scored = pool.score(&calls)?;
+    let each = count.checked_div(rows.len()).unwrap_or(0).max(1);
+    let place = |i: usize| match rows.get(i / each) {
+        Some(row) if each == 1 => format!("row {}", row + 1),
+        Some(row) => format!("row {}, response {}", row + 1, i % each + 1),
+        None => format!("call {}", i + 1),
+    };
+    let scored = pool.score(&calls, &place)?;
     let value = match reward.result {
         Elem::Bool => {
             let flags: Vec<bool> = scored.values.iter().map(|x| *x != 0.0).collect();
@@ -37,8 +47,9 @@ pub fn score(
     Ok((value, scored.warning))
 }
 
-/// The elements of an argument as JSON, in storage order.
-fn cells(value: &Value, elem: Elem) -> Result<Vec<Json>> {
+/// The elements of an argument as JSON, in storage order. A text that is given for a chat is a message: of
+/// the user for a prompt, of the assistant otherwise.
+fn cells(value: &Value, name: &str, elem: Elem) -> Result<Vec<Json>> {
     Ok(match &value.data {
         Data::Num(t) => to_f64s(t)?
             .into_iter()
@@ -49,6 +60,14 @@ fn cells(value: &Value, elem: Elem) -> Result<Vec<Json>> {
             })
             .collect(),
         Data::Bool(t) => to_bools(t)?.into_iter().map(Json::Bool).collect(),
+        Data::Text(v) if elem == Elem::Chat => {
+            let role = match name {
+                "prompt" | "prompts" | "question" => "user",
+                _ => "assistant",
+            };
+            let message = |t: &Option<Arc<str>>| json!([{"role": role, "content": t.as_deref()}]);
+            v.iter().map(message).collect()
+        }
         Data::Text(v) => v.iter().map(|t| json!(t.as_deref())).collect(),
         Data::Chat(v) => v.iter().map(|c| json!(c.as_ref())).collect(),
         Data::TextList(v) => v

@@ -1,10 +1,8 @@
 //! Which rows a batch takes, and their cells as values.
 
-use std::path::Path;
-
 use rlhf_lang::graph::{AxisId, Column, Data, Elem};
 use rlhf_lang::source::Span;
-use rlhf_runtime::data::{Order, batch_rows, batches, value};
+use rlhf_runtime::data::{Order, batch_rows, batches, values};
 use rlhf_text::rows::load;
 
 #[test]
@@ -24,21 +22,25 @@ fn cells_are_taken_in_the_order_of_the_batch() {
         format: "jsonl".into(),
         path: "d.jsonl".into(),
         split: None,
+        config: None,
         columns: [("i", Elem::Int), ("b", Elem::Bool), ("c", Elem::Chat)]
             .map(column)
             .into(),
         span: Span::default(),
         path_span: Span::default(),
     };
-    let table = load(&data, Path::new(dir.path())).unwrap();
-    let of = |column, rows: &[usize]| value(&table, column, AxisId(0), rows).unwrap();
+    let table = load(&data, dir.path(), dir.path()).unwrap();
+    let of = |column, rows: &[usize]| {
+        let mut values = values(&table, &[column], AxisId(0), rows).unwrap();
+        values.remove(0)
+    };
     let ints = of(0, &[1, 0, 0]).numbers().unwrap();
     assert!(ints[0].is_nan());
     assert_eq!(ints[1..], [3.0, 3.0]);
     assert_eq!(of(1, &[1, 0]).numbers().unwrap(), [0.0, 1.0]);
     assert_eq!(of(2, &[0]).chats().unwrap()[0][0].content, "hi");
-    assert!(value(&table, 0, AxisId(0), &[2]).is_err());
-    assert!(value(&table, 3, AxisId(0), &[0]).is_err());
+    assert!(values(&table, &[0], AxisId(0), &[2]).is_err());
+    assert!(values(&table, &[3], AxisId(0), &[0]).is_err());
 }
 
 #[test]

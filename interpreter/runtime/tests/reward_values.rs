@@ -43,7 +43,7 @@ fn arguments_are_broadcast_to_the_axes_of_the_result() {
     let response = Value::from_text(vec![b, g], vec![text("1"), text("2"), text("2"), None]);
     let answer = Value::from_text(vec![b], vec![text("1"), text("2")]);
     let pool = Pool::start(&reward, dir.path(), &python).unwrap();
-    let (value, warning) = score(&pool, &[response, answer], &[b, g], &shapes).unwrap();
+    let (value, warning) = score(&pool, &[response, answer], &[b, g], &shapes, &[4, 9]).unwrap();
     assert_eq!(value.numbers().unwrap(), [1.0, 0.0, 1.0, 0.0]);
     assert_eq!(warning, None);
 }

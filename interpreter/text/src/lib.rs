@@ -10,7 +10,7 @@ pub mod tokens;
 
 use rlhf_lang::diag::Diagnostic;
 
-pub use tokens::{Message, Tokens, Turn};
+pub use tokens::{Continued, Message, Tokens, Turn};
 
 /// Results of this crate. A diagnostic without labels has no place in the program yet.
 pub type Result<T> = std::result::Result<T, Box<Diagnostic>>;

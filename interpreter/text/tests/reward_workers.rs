@@ -52,6 +52,10 @@ impl Setup {
     }
 }
 
+fn place(call: usize) -> String {
+    format!("row {}", call + 1)
+}
+
 fn calls(args: &[&str]) -> Vec<Vec<Json>> {
     args.iter().map(|a| vec![json!(a)]).collect()
 }
@@ -70,7 +74,7 @@ fn results_come_in_the_order_of_the_calls_whatever_the_code_prints_or_reads() {
     let texts: Vec<String> = (0..100).map(|i| "é".repeat(i)).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let pool = setup.pool().unwrap();
-    let scored = pool.score(&calls(&texts)).unwrap();
+    let scored = pool.score(&calls(&texts), &place).unwrap();
     assert_eq!(scored.values, (0..100).map(f64::from).collect::<Vec<_>>());
     assert_eq!(scored.warning, None);
     drop(pool);
@@ -85,11 +89,11 @@ fn a_call_that_raises_stops_the_run_with_its_line_and_traceback() {
     let fault = setup
         .pool()
         .unwrap()
-        .score(&calls(&["ab", ""]))
+        .score(&calls(&["ab", ""]), &place)
         .unwrap_err();
     assert_eq!(
         fault.message,
-        "`exact` failed: line 2, ZeroDivisionError: division by zero"
+        "`exact` failed on row 2: line 2, ZeroDivisionError: division by zero"
     );
     let help = fault.help.unwrap();
     assert!(help.contains("return half(len(x))"), "{help}");
@@ -115,7 +119,7 @@ fn otherwise_takes_the_place_of_failures_and_they_are_counted() {
     let names = [
         "ok", "raise", "exit", "ok", "none", "text", "nan", "quit", "ok",
     ];
-    let scored = pool.score(&calls(&names)).unwrap();
+    let scored = pool.score(&calls(&names), &place).unwrap();
     let expected = names.map(|n| if n == "ok" { 1.0 } else { -0.5 });
     assert_eq!(scored.values, expected);
     let warning = scored.warning.unwrap();
@@ -123,7 +127,7 @@ fn otherwise_takes_the_place_of_failures_and_they_are_counted() {
     assert_eq!(warning.code, "R403");
     assert_eq!(
         warning.message,
-        "`exact` failed on 6 of 9 responses (first: line 3, ValueError: bad raise); \
+        "`exact` failed on 6 of 9 responses (first on row 2: line 3, ValueError: bad raise); \
          `otherwise: -0.5` used"
     );
     assert!(
@@ -133,7 +137,10 @@ fn otherwise_takes_the_place_of_failures_and_they_are_counted() {
             .contains("rules.py\", line 3, in score")
     );
     // The workers that died were replaced.
-    assert_eq!(pool.score(&calls(&["ok"; 8])).unwrap().values, [1.0; 8]);
+    assert_eq!(
+        pool.score(&calls(&["ok"; 8]), &place).unwrap().values,
+        [1.0; 8]
+    );
 }
 
 #[test]
@@ -162,8 +169,15 @@ fn each_way_to_fail_is_told_apart() {
     ] {
         let mut setup = Setup::new(&format!("def score(x):\n    {body}\n"));
         setup.reward.workers = Some(1);
-        let fault = setup.pool().unwrap().score(&calls(&["a"])).unwrap_err();
-        assert_eq!(fault.message, format!("`exact` failed: {expected}"));
+        let fault = setup
+            .pool()
+            .unwrap()
+            .score(&calls(&["a"]), &place)
+            .unwrap_err();
+        assert_eq!(
+            fault.message,
+            format!("`exact` failed on row 1: {expected}")
+        );
     }
 }
 
@@ -184,7 +198,7 @@ fn results_are_of_the_declared_type() {
         let mut setup = Setup::new(&format!("def score(x):\n    {body}\n"));
         setup.reward.result = result;
         setup.reward.workers = Some(1);
-        let scored = setup.pool().unwrap().score(&calls(&["a"]));
+        let scored = setup.pool().unwrap().score(&calls(&["a"]), &place);
         assert_eq!(scored.is_ok(), ok, "{result:?}: {body}");
     }
 }
@@ -201,7 +215,7 @@ fn a_hanging_call_ends_at_its_timeout() {
     setup.reward.otherwise = Some(0.0);
     setup.reward.workers = Some(1);
     let pool = setup.pool().unwrap();
-    let scored = pool.score(&calls(&["ok", "hang", "ok"])).unwrap();
+    let scored = pool.score(&calls(&["ok", "hang", "ok"]), &place).unwrap();
     assert_eq!(scored.values, [1.0, 0.0, 1.0]);
     assert!(
         scored

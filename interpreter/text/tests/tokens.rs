@@ -192,3 +192,68 @@ fn smollm2_equals_transformers() {
     assert_eq!(tokens.eos(), [2]);
     assert_eq!(tokens.vocab(), 49_152);
 }
+
+#[derive(Deserialize)]
+struct Masks {
+    templates: std::collections::HashMap<String, String>,
+    cases: Vec<Masked>,
+}
+
+#[derive(Deserialize)]
+struct Masked {
+    template: String,
+    messages: Vec<Message>,
+    opening: usize,
+    prompt: Vec<u32>,
+    response: Vec<u32>,
+    mask: Vec<u8>,
+}
+
+/// `tests/reference/assistant_masks.py` wrote the fixture.
+#[test]
+fn the_assistants_tokens_are_those_of_transformers() {
+    let masks: Masks = serde_json::from_str(include_str!("fixtures/assistant_masks.json")).unwrap();
+    for (name, template) in &masks.templates {
+        let dir = copy();
+        std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
+        let tokens = Tokens::load(dir.path()).unwrap();
+        // Without its marks, a template is asked turn by turn.
+        let bare = template
+            .replace("{% generation %}", "")
+            .replace("{% endgeneration %}\n", "");
+        let bare = bare
+            .replace("{%- generation %}\n", "")
+            .replace("{%- endgeneration %}\n", "");
+        std::fs::write(dir.path().join("chat_template.jinja"), bare).unwrap();
+        let unmarked = Tokens::load(dir.path()).unwrap();
+        for case in masks.cases.iter().filter(|c| c.template == *name) {
+            let (prompt, messages) = case.messages.split_at(case.opening);
+            let made = tokens.continued(prompt, messages).unwrap();
+            assert_eq!(made.prompt, case.prompt, "{name}");
+            assert_eq!(made.response, case.response, "{name}");
+            let mask: Vec<bool> = case.mask.iter().map(|m| *m == 1).collect();
+            assert_eq!(made.assistant, mask, "{name}");
+            assert_eq!(
+                unmarked.continued(prompt, messages).unwrap(),
+                made,
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_template_that_rewrites_the_prompt_gives_no_response() {
+    let dir = copy();
+    let template = "{{ messages | length }}{{ messages[-1].content }}";
+    std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
+    let tokens = Tokens::load(dir.path()).unwrap();
+    let d = tokens.continued(&hello(), &hello()).unwrap_err();
+    assert_eq!(
+        d.message,
+        "the template writes this prompt in another way when an answer follows"
+    );
+    assert!(d.help.is_some());
+    let d = tokens.continued(&hello(), &[]).unwrap_err();
+    assert_eq!(d.message, "the response has no messages");
+}

@@ -214,7 +214,7 @@ pub enum Reduce {
     Argmax,
 }
 
-/// Operations on text. None in, none (or false) out.
+/// Operations on text and on conversations. None in, none (or false) out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TextOp {
     /// `contains(x, part)`
@@ -243,4 +243,13 @@ pub enum TextOp {
     Chars,
     /// `a + b` of two texts.
     Concat,
+    /// What two texts begin with alike, or two conversations: their messages. At least the last message or
+    /// character of each is left out, and a space before the place where two texts part.
+    CommonPrefix,
+    /// A text, or a conversation, without the other in front.
+    RemovePrefix,
+    /// The messages before the first of the assistant.
+    Opening,
+    /// A conversation of a system message and then the second operand: a user's text or a conversation.
+    System,
 }

@@ -173,6 +173,8 @@ pub struct Data {
     pub path: String,
     /// The split of an `hf` data set.
     pub split: Option<String>,
+    /// The part of an `hf` data set that has several with the same split.
+    pub config: Option<String>,
     /// Columns.
     pub columns: Vec<Column>,
     /// The declaration.

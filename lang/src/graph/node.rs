@@ -194,6 +194,8 @@ pub enum Member {
     Logp,
     /// Ended by EOS or a stop string rather than by the limit.
     Finished,
+    /// Whether each token is one that the assistant says, in a response that is a conversation.
+    Assistant,
 }
 
 /// How tokens are drawn. Everything is constant by the time the graph exists.

@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use crate::diag::Diagnostic;
-use crate::graph::{NodeKind, Scope};
+use crate::graph::{Data, NodeKind, Scope};
 
 pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
     let graph = facts.graph;
@@ -21,7 +21,8 @@ pub(super) fn check(facts: &Facts) -> Vec<Diagnostic> {
     };
     let mut found = vec![];
     for (evaluated, node) in load(|s| s != Scope::Step) {
-        if evaluated.path != trained.path || evaluated.split != trained.split {
+        let part = |d: &Data| (d.path.clone(), d.split.clone(), d.config.clone());
+        if part(evaluated) != part(trained) {
             continue;
         }
         let at = match graph

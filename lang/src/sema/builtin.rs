@@ -8,7 +8,7 @@ use crate::graph::{
 use crate::source::Span;
 
 use super::args::{label, may, must};
-use super::{Env, Sema, Val, describe};
+use super::{Env, Sema, Val};
 
 /// What a built-in name does.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +26,9 @@ pub(crate) enum Builtin {
     Pick,
     Top,
     Text(TextOp),
+    /// On texts or on conversations.
+    Prefix(TextOp),
+    Opening,
     Chat,
     Generate,
     Answer,
@@ -85,6 +88,9 @@ pub(crate) const NAMES: &[&str] = &[
     "upper",
     "words",
     "chars",
+    "common_prefix",
+    "remove_prefix",
+    "opening",
     "chat",
     "generate",
     "answer",
@@ -148,6 +154,9 @@ pub(crate) fn builtin(name: &str) -> Option<Builtin> {
         "upper" => B::Text(TextOp::Upper),
         "words" => B::Text(TextOp::Words),
         "chars" => B::Text(TextOp::Chars),
+        "common_prefix" => B::Prefix(TextOp::CommonPrefix),
+        "remove_prefix" => B::Prefix(TextOp::RemovePrefix),
+        "opening" => B::Opening,
         "chat" => B::Chat,
         "generate" => B::Generate,
         "answer" => B::Answer,
@@ -214,6 +223,8 @@ impl Sema<'_> {
             }
             Builtin::Reduce(op) => self.reduction(op, span, callee, args, env),
             Builtin::Text(op) => self.text_operator(op, span, callee, args, env),
+            Builtin::Prefix(op) => self.prefix_operator(op, span, callee, args, env),
+            Builtin::Opening => self.opening(span, callee, args, env),
             Builtin::Lerp => {
                 let d = Diagnostic::error("E025", span, "`lerp` cannot stand here");
                 self.fail(d.help(
@@ -531,24 +542,6 @@ impl Sema<'_> {
             axes,
         };
         Some(self.emit(Op::Len(named), vec![index], ty, span))
-    }
-
-    /// `chat(question)`
-    pub(crate) fn prompt(&mut self, callee: &Name, args: &[Arg], env: &mut Env) -> Option<Val> {
-        let found = self.arguments("E016", callee, args, &[must("message")])?;
-        let (x, at) = self.operand(found[0], env)?;
-        match self.elem(x) {
-            Elem::Text | Elem::Chat => Some(Val::Prompt(x)),
-            other => {
-                let what = self.quote(at);
-                let is = describe(other);
-                self.fail(Diagnostic::error(
-                    "E017",
-                    at,
-                    format!("`chat` takes text or a chat, and {what} is {is}"),
-                ))
-            }
-        }
     }
 
     /// True for an axis of fixed size.

@@ -49,7 +49,7 @@ impl Sema<'_> {
                 callee.span,
                 format!("`{name}` is not a function"),
             )),
-            (None, Some(Builtin::Chat)) => self.prompt(callee, args, env),
+            (None, Some(Builtin::Chat)) => self.prompt(span, callee, args, env),
             (None, Some(Builtin::Pass(output))) if self.live.is_some() => {
                 self.score(output, span, callee, args, env, None)
             }

@@ -225,7 +225,7 @@ impl Sema<'_> {
             (Elem::Text, "a number") => {
                 d.help("`number(…)` and `last_number(…)` read a number from text")
             }
-            (Elem::Float | Elem::Int | Elem::Chat, "text") => {
+            (Elem::Float | Elem::Int | Elem::Chat, "text" | "text or a chat") => {
                 d.help("a column that holds text is declared `text`")
             }
             _ => d,
@@ -259,6 +259,16 @@ impl Sema<'_> {
         let (member, elem) = match name {
             "text" => (Member::Text, Elem::Text),
             "finished" => (Member::Finished, Elem::Bool),
+            "assistant" if self.of_messages(r) => {
+                axes.push(rollout.tokens);
+                (Member::Assistant, Elem::Bool)
+            }
+            "assistant" => {
+                let message = format!("the responses of `{}` are no messages", rollout.name);
+                return self.fail(Diagnostic::error("E010", span, message).help(
+                    "`answer(messages)` of a chat tells the assistant's tokens from the others",
+                ));
+            }
             "logp" if sampled => {
                 axes.push(rollout.tokens);
                 (Member::Logp, Elem::Float)
@@ -279,12 +289,12 @@ impl Sema<'_> {
             _ => {
                 let mut d =
                     Diagnostic::error("E010", span, format!("a rollout has no member `{name}`"));
-                let members = ["text", "logp", "finished"];
+                let members = ["text", "logp", "finished", "assistant"];
                 d = match nearest(name, members.into_iter()) {
                     Some(near) => d
                         .help(format!("a similar one: `{near}`"))
                         .guess(format!("use `{near}`"), vec![(span, near.to_string())]),
-                    None => d.help("the members are `text`, `logp` and `finished`"),
+                    None => d.help("the members are `text`, `logp`, `finished` and `assistant`"),
                 };
                 return self.fail(d);
             }

@@ -50,7 +50,10 @@ impl Sema<'_> {
         for ((param, wants), e) in params.iter().zip(found) {
             let (x, at) = self.operand(e, env)?;
             let is = self.elem(x);
-            if is != *wants && (is, *wants) != (Elem::Int, Elem::Float) {
+            let fits = is == *wants
+                // A text is a message of a chat.
+                || matches!((is, *wants), (Elem::Int, Elem::Float) | (Elem::Text, Elem::Chat));
+            if !fits {
                 let (text, is, wants) = (self.quote(at), describe(is), wants.name());
                 return self.fail(
                     Diagnostic::error(

@@ -4,11 +4,11 @@ use crate::ast::{Arg, AxisBinder, AxisSize as Size, Expr, Name};
 use crate::diag::Diagnostic;
 use crate::graph::{
     AxisId, AxisSize, Elem, ExprRef, Member, ModelId, Node, NodeKind, Rollout, RolloutId, Sampling,
-    ValueId,
+    TextOp, ValueId,
 };
 use crate::source::Span;
 
-use super::args::{GROUP, ROWS, TOKENS, label, must};
+use super::args::{GROUP, ROWS, TOKENS, label, may, must};
 use super::{Env, Kind, Origin, Sema, Val, describe};
 
 impl Sema<'_> {
@@ -107,7 +107,7 @@ impl Sema<'_> {
         Some(Val::Rollout(rollout))
     }
 
-    /// `answer(prompt, text)[W: ..max]`
+    /// `answer(prompt, text)[W: ..max]`; `answer(messages)[W: ..max]` of a whole conversation.
     pub(crate) fn answer(
         &mut self,
         span: Span,
@@ -117,7 +117,7 @@ impl Sema<'_> {
         env: &mut Env,
         name: &Name,
     ) -> Option<Val> {
-        let found = self.arguments("E016", callee, args, &[must("prompt"), must("text")])?;
+        let found = self.arguments("E016", callee, args, &[must("prompt"), may("text")])?;
         let scope = self.in_body(span, "answer")?;
         if self.graph.models.is_empty() {
             return self.fail(Diagnostic::error(
@@ -126,12 +126,12 @@ impl Sema<'_> {
                 "`answer` needs a model whose tokenizer reads the text, and this program declares none",
             ));
         }
-        let (prompt, chat) = self.prompt_argument(found[0]?, env)?;
-        let (text, at) = self.operand(found[1], env)?;
-        if self.elem(text) != Elem::Text {
-            return self.wrong_type("`answer`", "text", text, at);
-        }
-        self.over_rows(text, at)?;
+        let first = found[0]?;
+        let (prompt, chat) = self.prompt_argument(first, env)?;
+        let (prompt, text) = match found[1] {
+            Some(second) => (prompt, self.response_text(prompt, first.span, second, env)?),
+            None => self.conversation(prompt, first.span)?,
+        };
         let mut over = self.ty(prompt).axes.clone();
         over.extend(self.ty(text).axes.clone());
         let over = self.ordered(over);
@@ -158,6 +158,46 @@ impl Sema<'_> {
             span,
         });
         Some(Val::Rollout(rollout))
+    }
+
+    /// The response: a text, or the messages that continue a chat.
+    fn response_text(
+        &mut self,
+        prompt: ExprRef,
+        of: Span,
+        e: &Expr,
+        env: &mut Env,
+    ) -> Option<ExprRef> {
+        let (text, at) = self.operand(Some(e), env)?;
+        match (self.elem(prompt), self.elem(text)) {
+            (_, Elem::Text) | (Elem::Chat, Elem::Chat) => {}
+            (_, Elem::Chat) => {
+                let (what, prompt) = (self.quote(at), self.quote(of));
+                let message = format!("{what} is a chat, and the prompt {prompt} is text");
+                let d = Diagnostic::error("E017", at, message).label(of, "the prompt");
+                return self.fail(d.help(
+                    "messages answer a chat: a column of type `chat`, or its `common_prefix`",
+                ));
+            }
+            _ => return self.wrong_type("`answer`", "text or a chat", text, at),
+        }
+        self.over_rows(text, at)?;
+        Some(text)
+    }
+
+    /// A conversation as the messages before the assistant's first, and the rest.
+    fn conversation(&mut self, whole: ExprRef, at: Span) -> Option<(ExprRef, ExprRef)> {
+        if self.elem(whole) != Elem::Chat {
+            let what = self.quote(at);
+            let message =
+                format!("`answer` takes a prompt and a response, or one chat; {what} is text");
+            return self.fail(
+                Diagnostic::error("E016", at, message).help("as in `answer(question, answer)`"),
+            );
+        }
+        let prompt = self.on_chat(TextOp::Opening, vec![whole], at);
+        let rest = self.on_chat(TextOp::RemovePrefix, vec![whole, prompt], at);
+        Some((prompt, rest))
     }
 
     fn prompt_argument(&mut self, e: &Expr, env: &mut Env) -> Option<(ExprRef, bool)> {
@@ -348,6 +388,12 @@ impl Sema<'_> {
             _ => "one response axis with its limit",
         };
         self.fail(Diagnostic::error("E037", at, format!("`{name}` needs {needs}")).help(help))
+    }
+
+    /// Whether the responses are messages of the data.
+    pub(crate) fn of_messages(&self, r: RolloutId) -> bool {
+        let node = &self.nodes[self.origins[r.0 as usize].node];
+        matches!(&node.kind, NodeKind::Answer { text, .. } if self.elem(*text) == Elem::Chat)
     }
 
     /// The members in use of the node that makes a rollout.

@@ -23,14 +23,15 @@ impl Sema<'_> {
             return self.no_source("data", callee, &FORMATS);
         }
         let slots: &[_] = match format {
-            "hf" => &[must("id"), label("split")],
+            "hf" => &[must("id"), label("split"), label("config")],
             _ => &[must("path")],
         };
         let found = self.arguments("E016", callee, args, slots)?;
-        let split = match found.get(1).copied().flatten() {
-            Some(e) => Some(self.text_of(e, &mut Env::of(0), "split")?),
-            None => None,
+        let mut named = |i: usize, what: &str| match found.get(i).copied().flatten() {
+            Some(e) => self.text_of(e, &mut Env::of(0), what).map(Some),
+            None => Some(None),
         };
+        let (split, config) = (named(1, "split")?, named(2, "config")?);
         let path = found[0]?;
         let mut columns: Vec<Column> = vec![];
         for c in &d.columns {
@@ -52,6 +53,7 @@ impl Sema<'_> {
             format: callee.text.clone(),
             path: self.text_of(path, &mut Env::of(0), "path")?,
             split,
+            config,
             columns,
             span: d.name.span,
             path_span: path.span,

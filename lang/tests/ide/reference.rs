@@ -33,7 +33,7 @@ fn program(entry: &Entry) -> String {
     };
     format!(
         "param base: checkpoint = \"model\"\n\
-         data d = jsonl(\"d.jsonl\") {{ question: text, answer: text }}\n\
+         data d = jsonl(\"d.jsonl\") {{ question: text, answer: text, messages: chat }}\n\
          data held = jsonl(\"held.jsonl\") {{ question: text, answer: text }}\n\
          model policy = causal(base, optim: adamw(lr: 1e-5))\n\
          model anchor = frozen(policy)\n{models}\n{items}\n\

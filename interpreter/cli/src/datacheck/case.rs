@@ -82,7 +82,7 @@ impl<'a> Case<'a> {
 
     /// `row 3 of `train.jsonl``
     pub fn place(&self, row: &Row) -> String {
-        format!("{} of `{}`", row.place(), self.path)
+        format!("{} of `{}`", row.place(), row.file(self.path))
     }
 
     /// What messages call the prompt.

@@ -23,7 +23,7 @@ use rlhf_lang::source::Sources;
 use rlhf_text::rows::{self, Rows};
 use rlhf_text::{Tokens, files};
 
-use crate::launch;
+use crate::{hub, launch};
 use case::Case;
 use finding::{Finding, Place};
 use memory::{Memory, stamp};
@@ -45,15 +45,15 @@ const TOKENIZER: [&str; 7] = [
 
 type Loaded = Result<Arc<Tokens>, Box<Diagnostic>>;
 type Stamp = Option<(PathBuf, u64, u128)>;
-/// A file as it is read: where it is, its source, its columns and how far.
-type Reading = (PathBuf, String, Vec<(String, Elem)>, Extent);
-type Tables = HashMap<Reading, (Stamp, Arc<Rows>)>;
+/// Files as they are read: where they are, their source, their columns and how far.
+type Reading = (Vec<PathBuf>, String, Vec<(String, Elem)>, Extent);
+type Tables = HashMap<Reading, (Vec<Stamp>, Arc<Rows>)>;
 
 /// The rows of a data set and when they were written.
 #[derive(Default)]
 struct Table {
     rows: Option<Arc<Rows>>,
-    stamp: Stamp,
+    stamps: Vec<Stamp>,
 }
 
 /// Whether rewards written in Python are called.
@@ -126,7 +126,7 @@ impl Session {
             }
             tables.push(table);
         }
-        let stamps: Vec<Stamp> = tables.iter().map(|t| t.stamp.clone()).collect();
+        let stamps: Vec<Vec<Stamp>> = tables.iter().map(|t| t.stamps.clone()).collect();
         let all: Vec<Option<Arc<Rows>>> = tables.into_iter().map(|t| t.rows).collect();
         let view = View::of(graph, folder);
         found.extend(rule::overlap::check(graph, &view, &all));
@@ -146,7 +146,8 @@ impl Session {
         allow::silence(found, sources)
     }
 
-    /// The rows of a data set, as they were `before` where the file is the same; none of a source that is not read here, of which the plan says more.
+    /// The rows of a data set, as they were `before` where its files are the same; none of a data set on the
+    /// hub that is not on this machine.
     fn table(
         &mut self,
         data: &Data,
@@ -155,25 +156,33 @@ impl Session {
         before: &Tables,
         sources: &mut Sources,
     ) -> Result<Table, Box<Diagnostic>> {
-        if !rows::FORMATS.contains(&data.format.as_str()) {
-            return Ok(Table::default());
+        let mut data = data.clone();
+        if data.format == "hf" {
+            match hub::local_dataset(&data, folder) {
+                Some(directory) => data.path = directory.display().to_string(),
+                None => return Ok(Table::default()),
+            }
         }
-        let path = rows::locate(data, folder)?;
-        let stamp = stamp(&path);
+        let parts = rows::parts(&data, folder)?;
+        let paths: Vec<PathBuf> = parts.iter().map(|p| p.path.clone()).collect();
+        let stamps: Vec<Stamp> = paths.iter().map(|p| stamp(p)).collect();
         // Cells of a csv file are read as the program declares them.
         let columns = data.columns.iter().map(|c| (c.source.clone(), c.elem));
-        let known = (path, data.format.clone(), columns.collect(), extent);
-        let kept = before.get(&known).filter(|(at, _)| *at == stamp);
+        let known = (paths, data.format.clone(), columns.collect(), extent);
+        let kept = before.get(&known).filter(|(at, _)| *at == stamps);
         let rows = match kept {
             Some((_, rows)) => rows.clone(),
             None => {
-                let rows = rows::read(data, &known.0, extent);
-                Arc::new(rows.map_err(|u| u.drawn(data, sources))?)
+                let rows = rows::read_parts(&parts, extent);
+                Arc::new(rows.map_err(|wrong| {
+                    let (part, unreadable) = *wrong;
+                    unreadable.drawn(&part, sources)
+                })?)
             }
         };
-        self.tables.insert(known, (stamp.clone(), rows.clone()));
+        self.tables.insert(known, (stamps.clone(), rows.clone()));
         let rows = Some(rows);
-        Ok(Table { rows, stamp })
+        Ok(Table { rows, stamps })
     }
 
     /// The rules that need a tokenizer, remembered under everything they look at.
@@ -182,7 +191,7 @@ impl Session {
         graph: &Graph,
         view: &View,
         rows: &[Option<Arc<Rows>>],
-        data: &[Stamp],
+        data: &[Vec<Stamp>],
         extent: Extent,
     ) -> Vec<Finding> {
         let folders: BTreeSet<&PathBuf> = view
@@ -229,7 +238,7 @@ impl Session {
         graph: &Graph,
         view: &View,
         rows: &[Option<Arc<Rows>>],
-        data: &[Stamp],
+        data: &[Vec<Stamp>],
         resolved: &[bool],
         folder: &Path,
     ) -> Vec<Finding> {
@@ -241,15 +250,27 @@ impl Session {
                 continue;
             }
             let reward = &graph.rewards[index];
-            let RewardSource::Python { file, function, .. } = &reward.source else {
-                continue;
+            let (code, scripts) = match &reward.source {
+                RewardSource::Python { file, function, .. } => {
+                    // An edited module is another reward, though the script is the same.
+                    let scripts = files::find(folder, file).map(|p| rule::gold::scripts(&p));
+                    (
+                        (file.as_str(), function.as_str()),
+                        scripts.unwrap_or_default(),
+                    )
+                }
+                RewardSource::Command { command, .. } => {
+                    let words = command.split_whitespace();
+                    let scripts = words.filter_map(|word| files::find(folder, word));
+                    ((command.as_str(), ""), scripts.collect())
+                }
+                // A service may be far away or count its calls.
+                RewardSource::Http { .. } => continue,
             };
-            // An edited module is another reward, though the script is the same.
-            let scripts = files::find(folder, file).map(|p| rule::gold::scripts(&p));
-            let scripts: Option<Vec<Stamp>> = scripts.map(|s| s.iter().map(|p| stamp(p)).collect());
+            let scripts: Vec<Stamp> = scripts.iter().map(|p| stamp(p)).collect();
             let looked_at = (
                 ("gold", &reward.name, &reward.params, reward.result),
-                (file, function, scripts, reward.timeout, &python),
+                (code, scripts, reward.timeout, &python),
                 (&view.calls, scoring, index, data),
             );
             let Some(key) = memory::key(&looked_at) else {

@@ -273,7 +273,7 @@ fn a_reward_that_fails_on_the_right_answer_says_so_and_an_editor_never_runs_one(
     assert_eq!(d.level, Level::Warning);
     assert_eq!(
         d.message,
-        "with `answer` as the response, `exact` failed: line 2, ZeroDivisionError: division by zero"
+        "with `answer` as the response, `exact` failed on row 1: line 2, ZeroDivisionError: division by zero"
     );
     let mut editor = Session::with(Memory::at(None), Scripts::LeaveOut);
     let (_, found) = folder.check_in(&mut editor, program);
@@ -350,7 +350,7 @@ fn a_session_keeps_what_its_last_check_used_and_folders_without_files_apart() {
         let tables: Vec<String> = session
             .tables
             .keys()
-            .map(|k| k.0.display().to_string())
+            .map(|k| k.0[0].display().to_string())
             .collect();
         assert!(
             tables.len() == 1 && tables[0].ends_with(&format!("{rows}.jsonl")),

@@ -28,7 +28,7 @@ pub fn find(root: &Path, name: &Name, parts: Parts) -> Option<PathBuf> {
         .then_some(snapshot)
 }
 
-/// The snapshot of the model's main branch, with what is there of it.
+/// The snapshot of the main branch, with what is there of it.
 pub fn snapshot(root: &Path, name: &Name) -> Option<PathBuf> {
     let model = root.join(name.folder());
     let revision = std::fs::read_to_string(model.join("refs/main")).ok()?;
@@ -38,12 +38,13 @@ pub fn snapshot(root: &Path, name: &Name) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::download::Kind;
     use super::*;
 
     #[test]
     fn only_a_complete_snapshot_counts() {
         let root = tempfile::tempdir().expect("a temporary directory");
-        let name = Name::parse("org/model").expect("a hub id");
+        let name = Name::parse("org/model", Kind::Model).expect("a hub id");
         let snapshot = root.path().join("models--org--model/snapshots/abc");
         std::fs::create_dir_all(&snapshot).expect("a folder");
         let refs = root.path().join("models--org--model/refs");

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use hf_hub::Cache;
 use hf_hub::api::Progress;
-use hf_hub::api::sync::{ApiBuilder, ApiError};
+use hf_hub::api::sync::{ApiBuilder, ApiError, ApiRepo};
+use hf_hub::{Cache, Repo, RepoType};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::cache;
@@ -17,13 +17,25 @@ const CONNECT: Duration = Duration::from_secs(3);
 /// For name resolution and connection together, and for the list of files.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// `organisation/model`, or one bare word.
+/// What a name stands for on the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A checkpoint.
+    Model,
+    /// Rows.
+    Dataset,
+}
+
+/// `organisation/name`, or one bare word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Name(String);
+pub struct Name {
+    id: String,
+    kind: Kind,
+}
 
 impl Name {
     /// Refuses what no hub id looks like.
-    pub fn parse(text: &str) -> Option<Name> {
+    pub fn parse(text: &str, kind: Kind) -> Option<Name> {
         let part = |p: &str| {
             !p.is_empty()
                 && p != ".."
@@ -31,68 +43,115 @@ impl Name {
                     .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
         };
         let parts: Vec<&str> = text.split('/').collect();
-        (parts.len() <= 2 && parts.iter().all(|p| part(p))).then(|| Name(text.into()))
+        let id = text.to_string();
+        (parts.len() <= 2 && parts.iter().all(|p| part(p))).then_some(Name { id, kind })
     }
 
     /// The folder in the cache.
     pub fn folder(&self) -> String {
-        format!("models--{}", self.0.replace('/', "--"))
+        let kind = match self.kind {
+            Kind::Model => "models",
+            Kind::Dataset => "datasets",
+        };
+        format!("{kind}--{}", self.id.replace('/', "--"))
+    }
+
+    fn repo(&self) -> Repo {
+        let kind = match self.kind {
+            Kind::Model => RepoType::Model,
+            Kind::Dataset => RepoType::Dataset,
+        };
+        Repo::new(self.id.clone(), kind)
+    }
+
+    fn noun(&self) -> &'static str {
+        match self.kind {
+            Kind::Model => "model",
+            Kind::Dataset => "data set",
+        }
     }
 }
 
-/// Downloads what a run reads. The error says what was tried.
+/// A repository on the hub whose files are known.
+pub struct Remote<'n> {
+    name: &'n Name,
+    endpoint: String,
+    repo: ApiRepo,
+    /// The paths of its files.
+    pub files: Vec<String>,
+}
+
+impl Remote<'_> {
+    /// Asks the hub what files there are. The error says what was tried.
+    pub fn open<'n>(root: Option<&Path>, name: &'n Name) -> Result<Remote<'n>, String> {
+        let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        if set("HF_HUB_OFFLINE").is_some_and(|v| v != "0") {
+            return Err("HF_HUB_OFFLINE forbids it".into());
+        }
+        let root = root.ok_or("neither HF_HOME nor HOME is set")?;
+        let endpoint = set("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".into());
+        let endpoint = endpoint.trim_end_matches('/').to_string();
+        let proxy = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+            .into_iter()
+            .find_map(set);
+        reach(proxy.as_deref().unwrap_or(&endpoint))?;
+        let api = ApiBuilder::from_cache(Cache::new(root.into()))
+            .with_endpoint(endpoint.clone())
+            .with_token(set("HF_TOKEN").or_else(token))
+            .with_retries(3)
+            .with_progress(false)
+            .build()
+            .map_err(|e| reason(&endpoint, name, &e))?;
+        let repo = api.repo(name.repo());
+        let info = {
+            // A hub that accepts the connection and then is silent must not hold the run up.
+            let (send, receive) = mpsc::channel();
+            let repo = api.repo(name.repo());
+            std::thread::spawn(move || send.send(repo.info()));
+            match receive.recv_timeout(ANSWER) {
+                Ok(info) => info.map_err(|e| reason(&endpoint, name, &e))?,
+                Err(_) => return Err(format!("{endpoint} did not answer")),
+            }
+        };
+        let files = info.siblings.into_iter().map(|s| s.rfilename).collect();
+        Ok(Remote {
+            name,
+            endpoint,
+            repo,
+            files,
+        })
+    }
+
+    /// Downloads files into the cache.
+    pub fn download(&self, files: &[&str], say: &dyn Fn(&str)) -> Result<(), String> {
+        let (id, count, endpoint) = (&self.name.id, files.len(), &self.endpoint);
+        say(&format!("downloading {id} ({count} files) from {endpoint}"));
+        for file in files {
+            self.repo
+                .download_with_progress(file, Bar(ProgressBar::hidden()))
+                .map_err(|e| format!("{file}: {}", reason(endpoint, self.name, &e)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Downloads what a run reads of a checkpoint. The error says what was tried.
 pub fn fetch(
     root: Option<&Path>,
     name: &Name,
     parts: Parts,
     say: &dyn Fn(&str),
 ) -> Result<PathBuf, String> {
-    let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
-    if set("HF_HUB_OFFLINE").is_some_and(|v| v != "0") {
-        return Err("HF_HUB_OFFLINE forbids it".into());
-    }
-    let root = root.ok_or("neither HF_HOME nor HOME is set")?;
-    let endpoint = set("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".into());
-    let endpoint = endpoint.trim_end_matches('/').to_string();
-    let proxy = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
-        .into_iter()
-        .find_map(set);
-    reach(proxy.as_deref().unwrap_or(&endpoint))?;
-    let api = ApiBuilder::from_cache(Cache::new(root.into()))
-        .with_endpoint(endpoint.clone())
-        .with_token(set("HF_TOKEN").or_else(token))
-        .with_retries(3)
-        .with_progress(false)
-        .build()
-        .map_err(|e| reason(&endpoint, &e))?;
-    let repo = api.model(name.0.clone());
-    let info = {
-        // A hub that accepts the connection and then is silent must not hold the run up.
-        let (send, receive) = mpsc::channel();
-        let repo = api.model(name.0.clone());
-        std::thread::spawn(move || send.send(repo.info()));
-        match receive.recv_timeout(ANSWER) {
-            Ok(info) => info.map_err(|e| reason(&endpoint, &e))?,
-            Err(_) => return Err(format!("{endpoint} did not answer")),
-        }
-    };
-    let names: Vec<String> = info.siblings.into_iter().map(|s| s.rfilename).collect();
-    let wanted = wanted(&names, parts);
-    say(&format!(
-        "downloading {} ({} files) from {endpoint}",
-        name.0,
-        wanted.len()
-    ));
-    for file in wanted {
-        repo.download_with_progress(file, Bar(ProgressBar::hidden()))
-            .map_err(|e| format!("{file}: {}", reason(&endpoint, &e)))?;
-    }
-    cache::find(root, name, parts).ok_or_else(|| {
-        format!(
-            "{endpoint} has no config.json, model.safetensors and tokenizer.json for it (it has {})",
-            names.join(", ")
-        )
-    })
+    let remote = Remote::open(root, name)?;
+    remote.download(&wanted(&remote.files, parts), say)?;
+    root.and_then(|root| cache::find(root, name, parts))
+        .ok_or_else(|| {
+            format!(
+                "{} has no config.json, model.safetensors and tokenizer.json for it (it has {})",
+                remote.endpoint,
+                remote.files.join(", ")
+            )
+        })
 }
 
 /// The progress of one file, on standard error.
@@ -179,11 +238,12 @@ fn reach(url: &str) -> Result<(), String> {
     }
 }
 
-fn reason(endpoint: &str, error: &ApiError) -> String {
+fn reason(endpoint: &str, name: &Name, error: &ApiError) -> String {
     let text = error.to_string();
     if text.contains("status code 404") || text.contains("status code 401") {
+        let noun = name.noun();
         return format!(
-            "{endpoint} knows no such public model (HF_TOKEN gives access to private ones)"
+            "{endpoint} knows no such public {noun} (HF_TOKEN gives access to private ones)"
         );
     }
     format!("{endpoint}: {text}")
@@ -230,7 +290,7 @@ mod tests {
     fn nothing_that_leaves_the_cache_is_a_name() {
         for text in ["../x", "a/b/c", "a b", "", "a/"] {
             // `..` alone is made of dots, so it must be refused by name.
-            assert_eq!(Name::parse(text), None, "{text}");
+            assert_eq!(Name::parse(text, Kind::Model), None, "{text}");
         }
     }
 

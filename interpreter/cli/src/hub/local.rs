@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::download::Name;
+use super::download::{Kind, Name};
 use super::{PACKAGED, cache, home, is_path, package};
 use crate::program;
 
@@ -10,7 +10,7 @@ use crate::program;
 pub fn local(checkpoint: &str, folder: &Path) -> Option<PathBuf> {
     let expanded = home(checkpoint);
     let found = program::find(folder, &expanded).or_else(|| {
-        let name = Name::parse(checkpoint).filter(|_| !is_path(checkpoint))?;
+        let name = Name::parse(checkpoint, Kind::Model).filter(|_| !is_path(checkpoint))?;
         let cached = cache::root().and_then(|root| cache::snapshot(&root, &name));
         cached.or_else(|| package::built().filter(|_| checkpoint == PACKAGED))
     })?;

@@ -1,8 +1,9 @@
-//! From a checkpoint's name to a directory on this machine: a local directory, the Hugging Face cache,
-//! a download, and for one small model a package of the Python index.
+//! From the name of a checkpoint or a data set to a directory on this machine: a local directory, the
+//! Hugging Face cache, a download, and for one small model a package of the Python index.
 
 mod adapter;
 mod cache;
+mod dataset;
 mod directory;
 mod download;
 mod local;
@@ -15,6 +16,7 @@ use rlhf_lang::source::Span;
 
 use crate::program;
 
+pub use dataset::{dataset, local_dataset};
 pub use directory::Parts;
 pub use local::local;
 
@@ -60,7 +62,7 @@ pub fn resolve(
             },
         ));
     }
-    let name = download::Name::parse(checkpoint).ok_or_else(|| {
+    let name = download::Name::parse(checkpoint, download::Kind::Model).ok_or_else(|| {
         fail(
             format!("`{checkpoint}` is neither a directory nor a Hugging Face id"),
             "a Hugging Face id is `organisation/model`; a directory is given as \

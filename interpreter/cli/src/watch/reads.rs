@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use rlhf_lang::compile::Compiled;
-use rlhf_lang::graph::{ModelKind, RewardSource};
+use rlhf_lang::graph::{Data, ModelKind, RewardSource};
+use rlhf_text::rows;
 
 use crate::program::{self, Program};
 
@@ -19,7 +20,7 @@ const CHECKPOINT: [&str; 7] = [
     "tokenizer_config.json",
 ];
 
-/// A source of data that names no file.
+/// A source of data that names no single file.
 const HUB: &str = "hf";
 
 /// The program, what it imports, its data, its reward scripts, and the tokenizers of local checkpoints. A
@@ -36,8 +37,16 @@ pub fn reads(program: &Program, compiled: &Compiled) -> BTreeSet<PathBuf> {
             RewardSource::Python { file, .. } => Some(file),
             _ => None,
         });
-    let data = facts.data.iter().filter(|d| d.format != HUB);
-    for path in data.map(|d| &d.path).chain(scripts) {
+    let (sets, data): (Vec<&Data>, Vec<&Data>) = facts.data.iter().partition(|d| d.format == HUB);
+    for set in sets {
+        // A directory is watched with the files of its split; what the hub holds does not change here.
+        if let Some(directory) = program::find(&program.folder, &set.path) {
+            paths.insert(directory);
+            let parts = rows::parts(set, &program.folder).unwrap_or_default();
+            paths.extend(parts.into_iter().map(|part| part.path));
+        }
+    }
+    for path in data.iter().map(|d| &d.path).chain(scripts) {
         paths.insert(program::within(&program.folder, path));
         paths.insert(PathBuf::from(path));
     }

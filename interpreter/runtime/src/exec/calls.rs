@@ -96,8 +96,7 @@ impl Context<'_> {
             } => {
                 let prompts = self.encode_prompts(*model, *prompt, *chat, *rollout, pass)?;
                 self.check_room(node, &prompts, pass)?;
-                let drawn = self.answer(*model, prompts, *text, *rollout, pass)?;
-                self.bind_rollout(drawn, members, pass)
+                self.answer((*model, *prompt), prompts, *text, *rollout, members, pass)
             }
             NodeKind::Forward(forward) => self.forward(forward, pass),
             NodeKind::Reward {
@@ -111,7 +110,8 @@ impl Context<'_> {
                     .map(|a| expr::eval(graph, *a, &pass.env))
                     .collect::<Result<Vec<_>>>()?;
                 let pool = &self.rewards[reward.0 as usize];
-                let (scores, warning) = reward::score(pool, &args, &axes, &pass.env.shapes)?;
+                let (scores, warning) =
+                    reward::score(pool, &args, &axes, &pass.env.shapes, &pass.rows)?;
                 if let Some(diagnostic) = warning {
                     self.warn(
                         Fault {

@@ -69,7 +69,7 @@ impl<'a> Context<'a> {
         let tables = graph
             .data
             .iter()
-            .map(|d| rows::load(d, base))
+            .map(|d| rows::load(d, base, Path::new(&job.out)))
             .collect::<rlhf_text::Result<Vec<_>>>()?;
         let log = Some(Path::new(&job.out).join("rewards.log"));
         let python = Python {

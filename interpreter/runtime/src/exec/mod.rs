@@ -1,5 +1,6 @@
 //! The run: iterations of the step's calls, evaluations when they are due, a checkpoint at the end.
 
+mod answer;
 mod calls;
 mod carry;
 mod checkpoint;

@@ -64,11 +64,10 @@ impl Pass {
     ) -> Result<()> {
         self.axis = Some(axis);
         self.env.shapes.set(axis, self.rows.len());
-        for (column, value) in columns {
-            self.env
-                .values
-                .insert(*value, data::value(table, *column, axis, &self.rows)?);
-        }
+        let taken: Vec<usize> = columns.iter().map(|(column, _)| *column).collect();
+        let values = data::values(table, &taken, axis, &self.rows)?;
+        let named = columns.iter().map(|(_, value)| *value);
+        self.env.values.extend(named.zip(values));
         Ok(())
     }
 

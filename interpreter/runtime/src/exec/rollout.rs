@@ -203,61 +203,6 @@ impl Context<'_> {
         })
     }
 
-    /// Texts of the data as responses: EOS appended, cut at the limit with a warning.
-    pub fn answer(
-        &mut self,
-        model: ModelId,
-        prompts: Vec<Arc<[u32]>>,
-        text: ExprRef,
-        rollout: RolloutId,
-        pass: &mut Pass,
-    ) -> Result<Drawn> {
-        let graph = &self.job.graph;
-        let tokens = self.tokens[model.0 as usize].clone();
-        let value = self.per_prompt(text, rollout, pass)?;
-        let AxisSize::Ragged(max) = graph.axis(graph.rollout(rollout).tokens).size else {
-            return Err(Fault::new("a response axis is ragged"));
-        };
-        let eos = tokens.eos().first().copied();
-        let mut cut = 0;
-        let mut responses = vec![];
-        let mut finished = vec![];
-        let texts: Vec<Arc<str>> = value
-            .texts()?
-            .iter()
-            .map(|t| t.clone().unwrap_or_default())
-            .collect();
-        for text in &texts {
-            let mut ids = tokens.encode(text, false)?;
-            ids.extend(eos);
-            let whole = ids.len() <= max;
-            cut += usize::from(!whole);
-            ids.truncate(max);
-            finished.push(whole);
-            responses.push(ids);
-        }
-        if cut > 0 {
-            let message = format!(
-                "{cut} of {} texts are longer than {max} tokens and were cut",
-                texts.len()
-            );
-            self.warn_once(Fault::code("D303", message).at(graph.expr(text).span));
-        }
-        let rows = Rows {
-            prompts,
-            group: 1,
-            responses,
-        };
-        let logp = Tensor::zeros([rows.tokens() as i64], (tch::Kind::Float, tch::Device::Cpu));
-        Ok(Drawn {
-            rollout,
-            rows,
-            logp,
-            finished,
-            texts,
-        })
-    }
-
     /// Some responses of a rollout as one of their own.
     pub fn select(
         &mut self,
@@ -300,6 +245,8 @@ impl Context<'_> {
                 }
                 Member::Logp => Value::num(axes, &drawn.logp),
                 Member::Finished => Value::from_bool(axes, &drawn.finished, &pass.env.shapes)?,
+                // Of conversations alone, which `answer` binds.
+                Member::Assistant => continue,
             };
             pass.env.values.insert(*id, value);
         }

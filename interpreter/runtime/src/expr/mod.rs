@@ -4,6 +4,7 @@
 //! used several times is computed once.
 
 mod choose;
+mod conversations;
 mod demand;
 mod elementwise;
 mod finite;
@@ -14,7 +15,7 @@ mod strings;
 
 use std::collections::HashMap;
 
-use rlhf_lang::graph::{AxisId, ExprRef, Graph, Op, Reduce, StateId, Unary, ValueId};
+use rlhf_lang::graph::{AxisId, ExprRef, Graph, Op, Reduce, StateId, TextOp, Unary, ValueId};
 use tch::Tensor;
 
 use crate::fault::{Fault, Result};
@@ -265,7 +266,11 @@ impl<'a> Evaluation<'a> {
             Op::OnText(op) => {
                 let args = (0..expr.args.len()).map(arg).collect::<Result<Vec<_>>>()?;
                 let pattern = expr.args.get(1).map(|p| self.graph.expr(*p));
-                strings::apply(*op, &args, pattern, axes, shapes)
+                match args.iter().any(|a| matches!(a.data, Data::Chat(_))) || *op == TextOp::System
+                {
+                    true => conversations::apply(*op, &args, axes, shapes),
+                    false => strings::apply(*op, &args, pattern, axes, shapes),
+                }
             }
         }
     }

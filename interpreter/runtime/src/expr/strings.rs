@@ -77,7 +77,35 @@ pub(super) fn apply(
             });
             Ok(Value::from_text(axes.to_vec(), joined.collect()))
         }
+        TextOp::CommonPrefix => {
+            let both = texts.iter().zip(operand(1)?).map(|(a, b)| match (a, b) {
+                (Some(a), Some(b)) => Some(common_prefix(a, b).into()),
+                _ => None,
+            });
+            Ok(Value::from_text(axes.to_vec(), both.collect()))
+        }
+        TextOp::RemovePrefix => {
+            let both = texts.iter().zip(operand(1)?).map(|(x, prefix)| {
+                let (x, prefix) = (x.as_deref()?, prefix.as_deref()?);
+                Some(x.strip_prefix(prefix).unwrap_or(x).into())
+            });
+            Ok(Value::from_text(axes.to_vec(), both.collect()))
+        }
+        TextOp::Opening | TextOp::System => Err(Fault::new("a conversation is expected")),
     }
+}
+
+/// What two texts begin with alike, without the last character of the shorter one and without a space before
+/// the place where they part: tokenizers join it with the word that follows.
+fn common_prefix<'a>(a: &'a str, b: &str) -> &'a str {
+    let mut end = 0;
+    for ((at, x), y) in a.char_indices().zip(b.chars()) {
+        end = at;
+        if x != y {
+            return a[..end].strip_suffix(' ').unwrap_or(&a[..end]);
+        }
+    }
+    &a[..end]
 }
 
 fn compile(pattern: Option<&Expr>) -> Result<Regex> {

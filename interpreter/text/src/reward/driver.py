@@ -1,9 +1,18 @@
 """Runs one function of the user's file for the interpreter: JSON lines in, JSON lines out.
 
-Arguments: the file, the function's name, the declared result (float, int or bool).
+Arguments: the file, the function's name, the declared result (float, int or bool), and the names of the
+declared arguments.
+
+Three kinds of functions are told apart by their signatures:
+
+* `fn(prompts, completions, **kwargs)`, as TRL calls them: once for a batch, with a list for every argument;
+* `compute_score(data_source, solution_str, ground_truth, extra_info=None)`, as verl calls them: once a
+  response, with arguments by their names;
+* any other: once a response, with the arguments in the order of the declaration.
 """
 
 import importlib.util
+import inspect
 import json
 import math
 import os
@@ -40,8 +49,56 @@ def failure(error, path):
     }
 
 
+# What a declared argument may be called beside the name that the function gives it.
+ALIASES = {
+    "completions": ("completion", "response", "responses"),
+    "prompts": ("prompt", "question"),
+    "solution_str": ("solution", "response", "completion"),
+    "ground_truth": ("answer", "gold", "target", "label"),
+}
+
+
+def signature(function):
+    """The names of a function's arguments, those without a default, and whether it takes any others."""
+    try:
+        params = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return [], [], False
+    named = [p for p in params if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    needed = [p.name for p in named if p.default is p.empty]
+    return [p.name for p in named], needed, any(p.kind == p.VAR_KEYWORD for p in params)
+
+
+def convention(function, declared):
+    """How a function is called: its style, and the name that each declared argument goes by, if any.
+
+    Raises LookupError with what the function takes where the declaration lacks it.
+    """
+    names, needed, open_ended = signature(function)
+    if "completions" in names:
+        style = "batch"
+    elif "solution_str" in names and "ground_truth" in names:
+        style = "each"
+    else:
+        return "each", None
+    keywords = list(declared)
+    for name in names:
+        if name not in keywords:
+            alias = next((a for a in ALIASES.get(name, ()) if a in keywords), None)
+            if alias is not None:
+                keywords[keywords.index(alias)] = name
+    lacking = [name for name in needed if name not in keywords]
+    if lacking:
+        raise LookupError(f"`{lacking[0]}`, which the reward does not declare")
+    if not open_ended:
+        keywords = [name if name in names else None for name in keywords]
+    return style, keywords
+
+
 def number(x, kind):
     """The result as JSON can hold it, or None where it is not what was declared."""
+    if isinstance(x, dict) and "score" in x:
+        x = x["score"]
     if not isinstance(x, (bool, int, float, str, bytes)) and hasattr(x, "item"):
         x = x.item()  # a scalar of numpy or torch
     if kind == "bool":
@@ -53,21 +110,42 @@ def number(x, kind):
     return None
 
 
-def answer(function, args, kind, path):
+def answer(function, args, kind, path, keywords):
     try:
-        x = function(*args)
+        if keywords is None:
+            x = function(*args)
+        else:
+            x = function(**{name: arg for name, arg in zip(keywords, args) if name is not None})
         value = number(x, kind)
         if value is None:
-            shown = repr(x)
-            shown = shown if len(shown) <= 60 else shown[:57] + "..."
-            return {"error": {"line": None, "what": f"returned {shown}, not {kind}", "trace": ""}}
+            return {"error": {"line": None, "what": odd(x, kind), "trace": ""}}
         return {"value": value}
     except BaseException as error:  # sys.exit() in a reward must not end the worker
         return {"error": failure(error, path)}
 
 
+def answers(function, calls, kind, path, keywords):
+    try:
+        columns = [list(column) for column in zip(*calls)]
+        found = function(**{n: c for n, c in zip(keywords, columns) if n is not None})
+        if not isinstance(found, (list, tuple)) and hasattr(found, "tolist"):
+            found = found.tolist()  # an array of numpy or torch
+        if not isinstance(found, (list, tuple)):
+            return {"error": {"line": None, "what": odd(found, "a list"), "trace": ""}}
+        return {"values": [number(x, kind) for x in found]}
+    except BaseException as error:
+        return {"error": failure(error, path)}
+
+
+def odd(x, kind):
+    shown = repr(x)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    return f"returned {shown}, not {kind}"
+
+
 def main():
     path, name, kind = sys.argv[1:4]
+    declared = sys.argv[4:]
     # What the user's code prints goes to the log, and it reads nothing of ours.
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     calls = os.fdopen(os.dup(0), "r", encoding="utf-8")
@@ -96,9 +174,15 @@ def main():
         names = [n for n, f in vars(module).items() if callable(f) and not n.startswith("_")]
         reply({"missing": names})
         return
-    reply({"ready": True})
+    try:
+        style, keywords = convention(function, declared)
+    except LookupError as error:
+        reply({"wants": error.args[0]})
+        return
+    reply({"ready": style})
     for line in calls:
-        reply(answer(function, json.loads(line), kind, path))
+        run = answers if style == "batch" else answer
+        reply(run(function, json.loads(line), kind, path, keywords))
 
 
 main()

@@ -1,21 +1,22 @@
-//! External rewards: the user's Python in worker processes, so that a crash, a hang or a wrong result
-//! is a diagnostic and not a dead run.
+//! External rewards: the user's Python in worker processes, a program of its own, or a service behind a web
+//! address. A crash, a hang or a wrong result is a diagnostic and not a dead run.
 
+mod command;
+mod http;
+mod python;
 mod worker;
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rlhf_lang::diag::Diagnostic;
 use rlhf_lang::graph::{Elem, Reward, RewardSource};
 use rlhf_lang::source::Span;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
-use crate::files::{alike, elsewhere, find};
-use crate::{Result, failure};
-use worker::{Failure, Target, Unready, Worker};
+use crate::Result;
+use crate::files::alike;
+use worker::Failure;
 
 /// Where Python is and where its output goes.
 #[derive(Clone, Debug)]
@@ -34,12 +35,20 @@ pub const START: Duration = Duration::from_secs(300);
 /// So many names of a file are listed.
 const LISTED: usize = 12;
 
-/// Worker processes for one reward.
+/// What answers the calls of one reward.
 pub struct Pool {
     reward: Reward,
-    target: Target,
-    workers: Vec<Mutex<Option<Worker>>>,
+    source: Source,
 }
+
+enum Source {
+    Python(python::Workers),
+    Command(command::Program),
+    Http(http::Service),
+}
+
+/// Call numbers with their results.
+type Results = Vec<(usize, std::result::Result<f64, Failure>)>;
 
 /// Results of a batch of calls.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,62 +60,22 @@ pub struct Scored {
 }
 
 impl Pool {
-    /// Starts the workers (4, or as many as there are cores, unless the program says) and imports the
-    /// user's file in each. `base` is the program's folder.
+    /// Makes a reward ready to be called. `base` is the program's folder. Python is started and imports
+    /// the user's file; a command is started by every batch; a web address is not asked yet.
     ///
-    /// D312 when there is no such file or function, or the file cannot be imported.
+    /// D312 when there is no such file, function or program, or the file cannot be imported.
     pub fn start(reward: &Reward, base: &Path, python: &Python) -> Result<Pool> {
-        let RewardSource::Python {
-            file,
-            function,
-            span,
-        } = &reward.source
-        else {
-            return Err(Box::new(not_python(reward)));
+        let source = match &reward.source {
+            RewardSource::Python { .. } => {
+                Source::Python(python::Workers::start(reward, base, python)?)
+            }
+            RewardSource::Command { command, span } => {
+                Source::Command(command::Program::find(command, *span, base, python)?)
+            }
+            RewardSource::Http { url, .. } => Source::Http(http::Service::new(url, reward.timeout)),
         };
-        let found = find(base, file).and_then(|p| p.canonicalize().ok());
-        let path = found.ok_or_else(|| {
-            let message = format!("there is no file `{file}`");
-            Diagnostic::error("D312", *span, message).help(elsewhere(base, file))
-        })?;
-        let target = Target {
-            python: python.executable.clone(),
-            file: path,
-            function: function.clone(),
-            result: match reward.result {
-                Elem::Bool => "bool",
-                Elem::Int => "int",
-                _ => "float",
-            },
-            log: python.log.clone(),
-            start: python.start,
-        };
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let count = reward.workers.unwrap_or(cores.min(4)).max(1);
-        let pool = Pool {
-            reward: reward.clone(),
-            target,
-            workers: (0..count).map(|_| Mutex::new(None)).collect(),
-        };
-        std::thread::scope(|scope| {
-            let starts: Vec<_> = pool
-                .workers
-                .iter()
-                .map(|slot| {
-                    let pool = &pool;
-                    scope.spawn(move || {
-                        let worker = pool.worker()?;
-                        *slot.lock().unwrap_or_else(|e| e.into_inner()) = Some(worker);
-                        Ok(())
-                    })
-                })
-                .collect();
-            starts.into_iter().try_for_each(|start| match start.join() {
-                Ok(result) => result,
-                Err(_) => Err(failure("a thread that starts a reward worker panicked")),
-            })
-        })?;
-        Ok(pool)
+        let reward = reward.clone();
+        Ok(Pool { reward, source })
     }
 
     /// As the program declares it.
@@ -114,118 +83,40 @@ impl Pool {
         &self.reward
     }
 
-    /// Calls the function once for each list of arguments. The workers share the calls; a call that
-    /// runs past the timeout costs its worker, and a new one takes its place.
+    /// The result of each list of arguments. `place` names a call: `row 3`.
     ///
-    /// R403 when a call fails and the reward has no `otherwise`.
-    pub fn score(&self, calls: &[Vec<Json>]) -> Result<Scored> {
-        let next = AtomicUsize::new(0);
-        let stop = AtomicBool::new(false);
-        let shares = std::thread::scope(|scope| {
-            let threads: Vec<_> = self
-                .workers
-                .iter()
-                .map(|slot| scope.spawn(|| self.share(slot, calls, &next, &stop)))
-                .collect();
-            threads
-                .into_iter()
-                .map(|t| match t.join() {
-                    Ok(share) => share,
-                    Err(_) => Err(failure("a thread that calls a reward panicked")),
-                })
-                .collect::<Result<Vec<_>>>()
-        })?;
+    /// R403 when a call fails, or gives none or no finite number, and the reward has no `otherwise`.
+    pub fn score(&self, calls: &[Vec<Json>], place: &dyn Fn(usize) -> String) -> Result<Scored> {
+        let mut results = match &self.source {
+            Source::Python(workers) => workers.score(&self.reward, calls)?,
+            Source::Command(program) => program.score(&self.reward, calls),
+            Source::Http(service) => service.score(&self.reward, calls),
+        };
+        results.sort_by_key(|(i, _)| *i);
         let mut values = vec![self.reward.otherwise.unwrap_or(0.0); calls.len()];
         let mut failures = Vec::new();
-        for (i, result) in shares.into_iter().flatten() {
+        for (i, result) in results {
             match result {
                 Ok(x) => values[i] = x,
-                Err(failure) => failures.push((i, failure)),
+                Err(failure) => failures.push((place(i), failure)),
             }
         }
-        failures.sort_by_key(|(i, _)| *i);
         let warning = match (failures.first(), self.reward.otherwise) {
             (None, _) => None,
-            (Some((_, first)), None) => return Err(self.fatal(first)),
-            (Some((_, first)), Some(value)) => {
-                Some(self.warning(first, failures.len(), calls.len(), value))
+            (Some((at, first)), None) => return Err(self.fatal(at, first)),
+            (Some((at, first)), Some(value)) => {
+                Some(self.warning(at, first, (failures.len(), calls.len()), value))
             }
         };
         Ok(Scored { values, warning })
     }
 
-    /// What one worker does of a batch: call numbers with their results.
-    fn share(
-        &self,
-        slot: &Mutex<Option<Worker>>,
-        calls: &[Vec<Json>],
-        next: &AtomicUsize,
-        stop: &AtomicBool,
-    ) -> Result<Vec<(usize, std::result::Result<f64, Failure>)>> {
-        let mut slot = slot.lock().unwrap_or_else(|e| e.into_inner());
-        let limit = self
-            .reward
-            .timeout
-            .and_then(|s| Duration::try_from_secs_f64(s).ok());
-        let mut share = Vec::new();
-        while !stop.load(Ordering::Relaxed) {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            let Some(args) = calls.get(i) else { break };
-            let mut worker = match slot.take() {
-                Some(worker) => worker,
-                None => self
-                    .worker()
-                    .inspect_err(|_| stop.store(true, Ordering::Relaxed))?,
-            };
-            let result = worker.call(args, limit);
-            if result.is_ok() || worker.alive() {
-                *slot = Some(worker);
-            }
-            if result.is_err() && self.reward.otherwise.is_none() {
-                stop.store(true, Ordering::Relaxed);
-            }
-            share.push((i, result));
-        }
-        Ok(share)
-    }
-
-    fn worker(&self) -> Result<Worker> {
-        Worker::start(&self.target).map_err(|unready| self.unready(unready))
-    }
-
-    fn unready(&self, unready: Unready) -> Box<Diagnostic> {
-        let RewardSource::Python {
-            file,
-            function,
-            span,
-        } = &self.reward.source
-        else {
-            return Box::new(not_python(&self.reward));
-        };
-        Box::new(match unready {
-            Unready::NoPython(e) => {
-                let python = self.target.python.display();
-                let message = format!("`{python}` cannot be started: {e}");
-                Diagnostic::error("", *span, message)
-                    .help("rewards written in Python need a Python 3")
-            }
-            Unready::Import(failure) => {
-                let message = format!("`{file}` cannot be imported: {}", place(&failure));
-                Diagnostic::error("D312", *span, message).help(trace(&failure))
-            }
-            Unready::Missing(names) => {
-                let names = names.iter().map(String::as_str);
-                no_function(file, function, names, *span)
-            }
-        })
-    }
-
-    fn fatal(&self, failure: &Failure) -> Box<Diagnostic> {
+    fn fatal(&self, at: &str, failure: &Failure) -> Box<Diagnostic> {
         let help = match trace(failure) {
             trace if trace.is_empty() => String::new(),
             trace => format!("{trace}\n"),
         };
-        let message = format!("`{}` failed: {}", self.reward.name, place(failure));
+        let message = format!("`{}` failed on {at}: {}", self.reward.name, said(failure));
         Box::new(
             Diagnostic::error("R403", self.reward.span, message).help(format!(
                 "{help}`otherwise: 0` would give such a call a value and let the run go on"
@@ -233,11 +124,17 @@ impl Pool {
         )
     }
 
-    fn warning(&self, first: &Failure, failed: usize, calls: usize, value: f64) -> Diagnostic {
+    fn warning(
+        &self,
+        at: &str,
+        first: &Failure,
+        (failed, calls): (usize, usize),
+        value: f64,
+    ) -> Diagnostic {
         let name = &self.reward.name;
         let message = format!(
-            "`{name}` failed on {failed} of {calls} responses (first: {}); `otherwise: {value}` used",
-            place(first)
+            "`{name}` failed on {failed} of {calls} responses (first on {at}: {}); `otherwise: {value}` used",
+            said(first)
         );
         let mut warning = Diagnostic::warning("R403", self.reward.span, message);
         let trace = trace(first);
@@ -248,8 +145,53 @@ impl Pool {
     }
 }
 
+/// A number, or true or false as 1 and 0, as the reward declares it; none and what is not finite are
+/// failures.
+fn number(reward: &Reward, value: &Json) -> std::result::Result<f64, Failure> {
+    let found = match (reward.result, value) {
+        (Elem::Bool, Json::Bool(b)) => Some(f64::from(*b)),
+        (Elem::Int, Json::Number(n)) => n.as_f64().filter(|x| x.fract() == 0.0),
+        (Elem::Float, Json::Number(n)) => n.as_f64(),
+        (Elem::Float, Json::Bool(b)) => Some(f64::from(*b)),
+        _ => None,
+    };
+    found.filter(|x| x.is_finite()).ok_or_else(|| {
+        let shown = match value {
+            Json::Null => "none".to_string(),
+            other => brief(&other.to_string()),
+        };
+        Failure::plain(format!("returned {shown}, not {}", reward.result.name()))
+    })
+}
+
+/// At most 60 characters.
+fn brief(text: &str) -> String {
+    match text.char_indices().nth(57) {
+        Some((end, _)) if text.chars().count() > 60 => format!("{}...", &text[..end]),
+        _ => text.into(),
+    }
+}
+
+/// A call's arguments by their names.
+fn object(reward: &Reward, call: &[Json]) -> Json {
+    let named = reward.params.iter().zip(call);
+    let named: Map<String, Json> = named.map(|((n, _), v)| (n.clone(), v.clone())).collect();
+    Json::Object(named)
+}
+
+/// All calls fail for one reason.
+fn all_fail(calls: usize, failure: &Failure) -> Results {
+    (0..calls).map(|i| (i, Err(failure.clone()))).collect()
+}
+
+/// The limit of a call.
+fn limit(reward: &Reward) -> Option<Duration> {
+    let seconds = reward.timeout?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
 /// `line 12, ZeroDivisionError: division by zero`
-fn place(failure: &Failure) -> String {
+fn said(failure: &Failure) -> String {
     match failure.line {
         Some(line) => format!("line {line}, {}", failure.what),
         None => failure.what.clone(),
@@ -279,10 +221,4 @@ pub fn no_function<'a>(
         true => d.help("it defines no functions"),
         false => d.help(format!("it defines: {}", names.join(", "))),
     }
-}
-
-/// Other sources are refused before a run: `plan::support`.
-fn not_python(reward: &Reward) -> Diagnostic {
-    let message = format!("`{}` is not a Python reward", reward.name);
-    Diagnostic::error("E090", reward.span, message).help("`python(\"file.py:fn\")` runs")
 }

@@ -24,6 +24,8 @@ pub(super) struct Target {
     pub python: PathBuf,
     pub file: PathBuf,
     pub function: String,
+    /// What the program declares, by name.
+    pub params: Vec<String>,
     /// `float`, `int` or `bool`.
     pub result: &'static str,
     /// Where the user's output goes; nowhere without it.
@@ -43,6 +45,27 @@ pub(super) struct Failure {
     pub trace: String,
 }
 
+impl Failure {
+    /// A failure without a traceback.
+    pub(super) fn plain(what: String) -> Failure {
+        Failure {
+            line: None,
+            what,
+            trace: String::new(),
+        }
+    }
+}
+
+/// How a function is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Style {
+    /// Once a response.
+    Each,
+    /// Once for all, with lists.
+    Batch,
+}
+
 /// Why a worker did not start.
 pub(super) enum Unready {
     /// No process: the interpreter could not be started.
@@ -51,11 +74,16 @@ pub(super) enum Unready {
     Import(Failure),
     /// No such function; those there are.
     Missing(Vec<String>),
+    /// The function wants an argument that the program does not declare: what it takes.
+    Arguments(String),
 }
 
 #[derive(Deserialize)]
 struct Reply {
+    ready: Option<Style>,
+    wants: Option<String>,
     value: Option<Json>,
+    values: Option<Vec<Json>>,
     error: Option<Failure>,
     missing: Option<Vec<String>>,
 }
@@ -66,6 +94,7 @@ pub(super) struct Worker {
     calls: ChildStdin,
     replies: Receiver<String>,
     tail: Arc<Mutex<VecDeque<String>>>,
+    style: Style,
 }
 
 impl Worker {
@@ -75,6 +104,7 @@ impl Worker {
             .args(["-u", "-c", DRIVER])
             .arg(&target.file)
             .args([&target.function, target.result])
+            .args(&target.params)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -104,6 +134,7 @@ impl Worker {
             calls,
             replies,
             tail,
+            style: Style::Each,
         };
         match worker.receive(Some(target.start)) {
             Err(failure)
@@ -115,35 +146,61 @@ impl Worker {
                 missing: Some(names),
                 ..
             }) => Err(Unready::Missing(names)),
-            Ok(_) => Ok(worker),
+            Ok(Reply {
+                wants: Some(what), ..
+            }) => Err(Unready::Arguments(what)),
+            Ok(reply) => {
+                worker.style = reply.ready.unwrap_or(Style::Each);
+                Ok(worker)
+            }
         }
     }
 
+    /// How its function is called.
+    pub(super) fn style(&self) -> Style {
+        self.style
+    }
+
     /// One call. After a failure the process may be gone: ask [`Worker::alive`].
-    pub(super) fn call(&mut self, args: &[Json], limit: Option<Duration>) -> Result<f64, Failure> {
-        let mut line = serde_json::to_string(args).map_err(|e| plain(e.to_string()))?;
+    pub(super) fn call(&mut self, args: &[Json], limit: Option<Duration>) -> Result<Json, Failure> {
+        match self.ask(args, limit)? {
+            Reply {
+                error: Some(failure),
+                ..
+            } => Err(failure),
+            reply => Ok(reply.value.unwrap_or(Json::Null)),
+        }
+    }
+
+    /// One call for a whole batch.
+    pub(super) fn batch(
+        &mut self,
+        calls: &[Vec<Json>],
+        limit: Option<Duration>,
+    ) -> Result<Vec<Json>, Failure> {
+        match self.ask(calls, limit)? {
+            Reply {
+                error: Some(failure),
+                ..
+            } => Err(failure),
+            reply => reply
+                .values
+                .ok_or_else(|| Failure::plain("returned no list".into())),
+        }
+    }
+
+    fn ask<T: serde::Serialize + ?Sized>(
+        &mut self,
+        call: &T,
+        limit: Option<Duration>,
+    ) -> Result<Reply, Failure> {
+        let mut line = serde_json::to_string(call).map_err(|e| Failure::plain(e.to_string()))?;
         line.push('\n');
         let sent = self.calls.write_all(line.as_bytes());
         if sent.and_then(|()| self.calls.flush()).is_err() {
             return Err(self.died());
         }
-        match self.receive(limit)? {
-            Reply {
-                error: Some(failure),
-                ..
-            } => Err(failure),
-            Reply {
-                value: Some(Json::Bool(b)),
-                ..
-            } => Ok(f64::from(b)),
-            Reply {
-                value: Some(value), ..
-            } => {
-                let number = value.as_f64().filter(|x| x.is_finite());
-                number.ok_or_else(|| plain(format!("returned {value}")))
-            }
-            _ => Err(plain("returned nothing".into())),
-        }
+        self.receive(limit)
     }
 
     /// Whether another call can be made.
@@ -157,7 +214,10 @@ impl Worker {
                 Ok(line) => line,
                 Err(RecvTimeoutError::Timeout) => {
                     self.end();
-                    return Err(plain(format!("no answer within {} s", limit.as_secs_f64())));
+                    return Err(Failure::plain(format!(
+                        "no answer within {} s",
+                        limit.as_secs_f64()
+                    )));
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.died()),
             },
@@ -168,7 +228,7 @@ impl Worker {
         };
         serde_json::from_str(&line).map_err(|e| {
             self.end();
-            plain(format!("the worker's reply is not JSON: {e}"))
+            Failure::plain(format!("the worker's reply is not JSON: {e}"))
         })
     }
 
@@ -208,14 +268,6 @@ impl Drop for Worker {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-fn plain(what: String) -> Failure {
-    Failure {
-        line: None,
-        what,
-        trace: String::new(),
     }
 }
 

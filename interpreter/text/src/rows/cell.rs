@@ -26,23 +26,18 @@ pub fn problem(data: &Data, column: &Declared, row: &Row) -> Option<Diagnostic> 
     }
 }
 
-/// All cells of a column.
-pub(super) fn column(data: &Data, column: &Declared, rows: &[Row]) -> Result<Column> {
-    let mut cells = empty(column.elem);
-    for row in rows {
-        let Some(cell) = row.object.get(&column.source) else {
-            return Err(Box::new(missing(data, column, row)));
-        };
-        push(&mut cells, cell)
-            .map_err(|misfit| Box::new(mistyped(data, column, row, cell, misfit)))?;
-    }
-    Ok(cells)
+/// Adds a row's cell of a column to those before it.
+pub(super) fn put(data: &Data, column: &Declared, row: &Row, cells: &mut Column) -> Result<()> {
+    let Some(cell) = row.object.get(&column.source) else {
+        return Err(Box::new(missing(data, column, row)));
+    };
+    push(cells, cell).map_err(|misfit| Box::new(mistyped(data, column, row, cell, misfit)))
 }
 
 fn missing(data: &Data, column: &Declared, row: &Row) -> Diagnostic {
     let message = format!(
         "`{}` has no column `{}` ({} has {})",
-        data.path,
+        row.file(&data.path),
         column.source,
         row.place(),
         listed(&row.object)
@@ -92,7 +87,7 @@ fn mistyped(data: &Data, column: &Declared, row: &Row, cell: &Json, misfit: Misf
         ),
         Misfit::Part(said) => said,
     };
-    let message = format!("{} of `{}`: {said}", row.place(), data.path);
+    let message = format!("{} of `{}`: {said}", row.place(), row.file(&data.path));
     let d = Diagnostic::error("D302", column.span, message);
     let name = &column.name;
     match (column.elem, cell) {
@@ -119,7 +114,8 @@ fn is_message(json: &Json) -> bool {
     json.get("role").is_some() && json.get("content").is_some()
 }
 
-fn empty(elem: Elem) -> Column {
+/// No cells of a type.
+pub(super) fn empty(elem: Elem) -> Column {
     match elem {
         Elem::Float => Column::Float(vec![]),
         Elem::Int => Column::Int(vec![]),

@@ -1,6 +1,5 @@
 //! Comma-separated values: a line of column names, then one row a line.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -9,19 +8,25 @@ use rlhf_lang::graph::{Data, Elem};
 use serde_json::{Map, Number, Value as Json};
 
 use super::unreadable::Unreadable;
-use super::{Extent, Row, Rows, jsonl};
+use super::{Extent, Row, Sink, input, jsonl};
 
-/// Reads the rows; what follows them is not parsed.
-pub(super) fn read(data: &Data, path: &Path, extent: Extent) -> Result<Rows, Box<Unreadable>> {
-    let file = File::open(path).map_err(|e| jsonl::not_opened(data, &e))?;
-    let mut reader = ReaderBuilder::new().from_reader(file.take(extent.bytes()));
+/// Gives the rows to `sink` until it is full; what follows them is not parsed. True where the file has no
+/// others.
+pub(super) fn read(
+    data: &Data,
+    path: &Path,
+    extent: Extent,
+    sink: &mut dyn Sink,
+) -> Result<bool, Box<Unreadable>> {
+    let source = input::open(path).map_err(|e| jsonl::not_opened(data, &e))?;
+    let mut reader = ReaderBuilder::new().from_reader(source.bytes.take(extent.bytes()));
     let names = reader.headers().map_err(|e| failed(data, &e))?.clone();
     let elems: Vec<Option<Elem>> = names
         .iter()
         .map(|name| data.columns.iter().find(|c| c.source == *name))
         .map(|column| column.map(|c| c.elem))
         .collect();
-    let (mut rows, mut record) = (vec![], StringRecord::new());
+    let (mut count, mut record) = (0, StringRecord::new());
     let complete = loop {
         let read = reader.read_record(&mut record);
         // The row that goes through the cut is left.
@@ -31,18 +36,21 @@ pub(super) fn read(data: &Data, path: &Path, extent: Extent) -> Result<Rows, Box
         if !read.map_err(|e| failed(data, &e))? {
             break true;
         }
-        if rows.len() == extent.rows() {
+        if sink.full() {
             break false;
         }
-        rows.push(Row {
-            number: rows.len() + 1,
+        count += 1;
+        let row = Row {
+            number: count,
             line: record.position().map(|p| p.line() as usize),
+            file: None,
             object: object(&names, &elems, &record),
-        });
+        };
+        sink.take(row, None);
     };
-    match rows.is_empty() && !complete {
+    match count == 0 && !complete {
         true => Err(jsonl::no_whole_row(data)),
-        false => Ok(Rows { rows, complete }),
+        false => Ok(complete),
     }
 }
 

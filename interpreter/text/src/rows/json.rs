@@ -1,7 +1,6 @@
 //! A list of JSON objects.
 
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -10,13 +9,19 @@ use serde::de::{Deserializer as _, Error as _, SeqAccess, Visitor};
 use serde_json::Value as Json;
 
 use super::unreadable::{Before, Excerpt, Unreadable};
-use super::{Extent, Row, Rows, describe, jsonl};
+use super::{Extent, Row, Sink, describe, input, jsonl};
 
-/// Reads the rows; what follows them is not parsed.
-pub(super) fn read(data: &Data, path: &Path, extent: Extent) -> Result<Rows, Box<Unreadable>> {
-    let (mut bytes, limit) = (vec![], extent.rows());
-    let file = File::open(path);
-    let read = file.and_then(|f| f.take(extent.bytes()).read_to_end(&mut bytes));
+/// Gives the rows to `sink` until it is full; what follows them is not parsed. True where the file has no
+/// others. The text is held while it is read.
+pub(super) fn read(
+    data: &Data,
+    path: &Path,
+    extent: Extent,
+    sink: &mut dyn Sink,
+) -> Result<bool, Box<Unreadable>> {
+    let mut bytes = vec![];
+    let source = input::open(path);
+    let read = source.and_then(|s| s.bytes.take(extent.bytes()).read_to_end(&mut bytes));
     let read = read.map_err(|e| jsonl::not_opened(data, &e))?;
     let cut = read as u64 == extent.bytes();
     let text = match std::str::from_utf8(&bytes) {
@@ -34,14 +39,11 @@ pub(super) fn read(data: &Data, path: &Path, extent: Extent) -> Result<Rows, Box
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() && !cut {
-        return Ok(Rows {
-            rows: vec![],
-            complete: true,
-        });
+        return Ok(true);
     }
     let mut list = List {
-        rows: vec![],
-        limit,
+        sink,
+        count: 0,
         odd: None,
         full: false,
     };
@@ -62,18 +64,12 @@ pub(super) fn read(data: &Data, path: &Path, extent: Extent) -> Result<Rows, Box
     }
     match end {
         // The row that goes through the cut is left.
-        Err(error) if cut && error.is_eof() => match list.rows.is_empty() {
-            true => Err(jsonl::no_whole_row(data)),
-            false => Ok(Rows {
-                rows: list.rows,
-                complete: false,
-            }),
+        Err(error) if cut && error.is_eof() => match list.count {
+            0 => Err(jsonl::no_whole_row(data)),
+            _ => Ok(false),
         },
         Err(error) if !list.full => Err(malformed(data, text, &error)),
-        _ => Ok(Rows {
-            rows: list.rows,
-            complete: !list.full,
-        }),
+        _ => Ok(!list.full),
     }
 }
 
@@ -102,15 +98,15 @@ fn malformed(data: &Data, text: &str, error: &serde_json::Error) -> Box<Unreadab
 }
 
 /// Takes rows until there are enough; stopping early looks like an error to the parser.
-struct List {
-    rows: Vec<Row>,
-    limit: usize,
+struct List<'a> {
+    sink: &'a mut dyn Sink,
+    count: usize,
     /// What is no object, with the number of the row; 0 is the whole file.
     odd: Option<(usize, &'static str)>,
     full: bool,
 }
 
-impl<'de> Visitor<'de> for &mut List {
+impl<'de> Visitor<'de> for &mut List<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -119,8 +115,8 @@ impl<'de> Visitor<'de> for &mut List {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         while let Some(item) = items.next_element::<Json>()? {
-            let number = self.rows.len() + 1;
-            if self.rows.len() == self.limit {
+            let number = self.count + 1;
+            if self.sink.full() {
                 self.full = true;
                 return Err(A::Error::custom("enough"));
             }
@@ -128,11 +124,14 @@ impl<'de> Visitor<'de> for &mut List {
                 self.odd = Some((number, describe(&item)));
                 return Err(A::Error::custom("not an object"));
             };
-            self.rows.push(Row {
+            self.count = number;
+            let row = Row {
                 number,
                 line: None,
+                file: None,
                 object,
-            });
+            };
+            self.sink.take(row, None);
         }
         Ok(())
     }

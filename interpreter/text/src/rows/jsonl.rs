@@ -1,6 +1,5 @@
 //! One JSON object a line.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -8,21 +7,24 @@ use rlhf_lang::graph::Data;
 use serde_json::Value as Json;
 
 use super::unreadable::{Before, Excerpt, Unreadable};
-use super::{LONGEST, Row, Rows, describe};
+use super::{LONGEST, Row, Sink, describe, input};
 
 const MARK: &[u8] = "\u{feff}".as_bytes();
 const EXAMPLE: &str =
     "one JSON object a line, such as {\"question\": \"2 + 3 =\", \"answer\": \"5\"}";
 
-/// Reads at most `limit` rows.
-pub(super) fn read(data: &Data, path: &Path, limit: usize) -> Result<Rows, Box<Unreadable>> {
+/// Gives the rows to `sink` until it is full; true where the file has no others.
+pub(super) fn read(data: &Data, path: &Path, sink: &mut dyn Sink) -> Result<bool, Box<Unreadable>> {
     let unreadable = |e: std::io::Error| not_opened(data, &e);
-    let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
-    let (mut before, mut bytes, mut rows) = (Before::default(), vec![], vec![]);
+    let source = input::open(path).map_err(unreadable)?;
+    let plain = source.plain;
+    let mut file = BufReader::new(source.bytes);
+    let (mut before, mut bytes, mut count, mut at) = (Before::default(), vec![], 0, 0);
     for number in 1.. {
         bytes.clear();
         let mut rest = file.by_ref().take(LONGEST + 1);
-        if rest.read_until(b'\n', &mut bytes).map_err(unreadable)? == 0 {
+        let read = rest.read_until(b'\n', &mut bytes).map_err(unreadable)?;
+        if read == 0 {
             break;
         }
         if bytes.len() as u64 > LONGEST {
@@ -31,32 +33,31 @@ pub(super) fn read(data: &Data, path: &Path, limit: usize) -> Result<Rows, Box<U
         if number == 1 && bytes.starts_with(MARK) {
             bytes.drain(..MARK.len());
         }
+        let start = at + (read - bytes.len()) as u64;
+        at += read as u64;
         let line = std::str::from_utf8(&bytes)
             .map_err(|e| not_utf8(data, number, &bytes[e.valid_up_to()..], e.valid_up_to()))?;
         if !line.trim().is_empty() {
-            if rows.len() == limit {
-                return Ok(Rows {
-                    rows,
-                    complete: false,
-                });
+            if sink.full() {
+                return Ok(false);
             }
             let object = match serde_json::from_str(line) {
                 Ok(Json::Object(object)) => object,
                 Ok(other) => return Err(not_an_object(data, number, &before, line, &other)),
                 Err(error) => return Err(malformed(data, number, &before, line, &error)),
             };
-            rows.push(Row {
-                number: rows.len() + 1,
+            count += 1;
+            let row = Row {
+                number: count,
                 line: Some(number),
+                file: None,
                 object,
-            });
+            };
+            sink.take(row, plain.then_some((start, line)));
         }
         before.push(line);
     }
-    Ok(Rows {
-        rows,
-        complete: true,
-    })
+    Ok(true)
 }
 
 fn too_long(data: &Data, number: usize) -> Box<Unreadable> {
@@ -106,7 +107,6 @@ pub(super) fn not_utf8(data: &Data, line: usize, rest: &[u8], column: usize) -> 
     );
     // What other programs save by default on some systems.
     let help = match byte {
-        0x1f => "compressed files are not read: unpack it first",
         0xff | 0xfe => "it looks like UTF-16; `iconv -f UTF-16 -t UTF-8` converts it",
         _ => "save it as UTF-8; `iconv -f WINDOWS-1252 -t UTF-8` converts most older files",
     };

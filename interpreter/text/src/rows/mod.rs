@@ -6,25 +6,37 @@
 //! | `jsonl` | one object a line; blank lines are skipped |
 //! | `json` | a list of objects |
 //! | `csv` | a line of column names, then one row a line; numbers and lists are read as declared |
+//! | `parquet` | its declared columns |
+//! | `hf` | the files of one split in a directory as the Hugging Face hub lays it out |
 //!
-//! A byte-order mark is skipped. `null`, and a number that is left out of a csv file, is none.
+//! A byte-order mark is skipped, and a file that gzip compressed is unpacked. `null`, and a number that is
+//! left out of a csv file, is none.
 
 mod cell;
 mod csv;
+mod input;
 mod json;
 mod jsonl;
+pub mod layout;
+mod parquet;
+mod parts;
 mod table;
 mod unreadable;
 
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
 
 use rlhf_lang::diag::Diagnostic;
 use rlhf_lang::graph::Data;
 use serde_json::{Map, Value as Json};
 
-use crate::{Result, files};
+use crate::Result;
+use table::Opening;
 
 pub use cell::problem;
+pub use parquet::DECODER;
+pub use parts::{Part, parts};
 pub use table::{Column, Table};
 pub use unreadable::{Excerpt, Unreadable};
 
@@ -34,8 +46,8 @@ pub const HEAD: usize = 256;
 /// No row is longer, in bytes, and no head.
 const LONGEST: u64 = 64 << 20;
 
-/// The sources that are read.
-pub const FORMATS: [&str; 3] = ["jsonl", "json", "csv"];
+/// The formats of files; the source `hf` is a directory of them.
+pub const FORMATS: [&str; 4] = ["jsonl", "json", "csv", "parquet"];
 
 /// How much of a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +82,8 @@ pub struct Row {
     pub number: usize,
     /// The line it starts on, from 1, where the format has one row a line.
     pub line: Option<usize>,
+    /// The file, where a data set has several.
+    pub file: Option<Arc<str>>,
     /// Its cells by the names of the file.
     pub object: Map<String, Json>,
 }
@@ -82,6 +96,11 @@ impl Row {
             _ => format!("row {}", self.number),
         }
     }
+
+    /// The file it is in, given that of the data set.
+    pub fn file<'a>(&'a self, data: &'a str) -> &'a str {
+        self.file.as_deref().unwrap_or(data)
+    }
 }
 
 /// The first rows of a file, or all.
@@ -93,44 +112,15 @@ pub struct Rows {
     pub complete: bool,
 }
 
-/// The file of a data set, looked for in the program's folder and in the working directory.
-///
-/// D300 when there is none, or when it is a folder or a device.
-pub fn locate(data: &Data, folder: &Path) -> Result<PathBuf> {
-    let fail = |message: String, help: String| {
-        Box::new(Diagnostic::error("D300", data.path_span, message).help(help))
-    };
-    let Some(path) = files::find(folder, &data.path) else {
-        let message = format!("there is no file `{}`", data.path);
-        return Err(fail(message, files::elsewhere(folder, &data.path)));
-    };
-    if path.is_dir() {
-        let message = format!("`{}` is a folder, not a file", data.path);
-        let inside = std::fs::read_dir(&path).into_iter().flatten().flatten();
-        let mut names: Vec<String> = inside
-            .filter_map(|e| e.file_name().into_string().ok())
-            .filter(|name| FORMATS.iter().any(|f| name.ends_with(&format!(".{f}"))))
-            .collect();
-        names.sort();
-        let help = match names.first() {
-            Some(name) => {
-                let file = Path::new(&data.path).join(name);
-                format!("a data set is one file, such as `{}`", file.display())
-            }
-            None => "a data set is one file".into(),
-        };
-        return Err(fail(message, help));
-    }
-    // A pipe or a device may never come to its end.
-    if !path.is_file() {
-        let message = format!("`{}` is not a regular file", data.path);
-        let help = "a data set is a file on a disk, not a pipe or a device";
-        return Err(fail(message, help.into()));
-    }
-    Ok(path)
+/// What becomes of rows while a file is read.
+trait Sink {
+    /// No further row is wanted.
+    fn full(&self) -> bool;
+    /// Takes a row; where it is a line of the file as it is on the disk, with the byte it begins at.
+    fn take(&mut self, row: Row, line: Option<(u64, &str)>);
 }
 
-/// Reads rows as they are, without looking at the types of their cells.
+/// Reads rows of one file as they are, without looking at the types of their cells.
 ///
 /// D300 for the first place that cannot be read.
 pub fn read(
@@ -138,34 +128,101 @@ pub fn read(
     path: &Path,
     extent: Extent,
 ) -> std::result::Result<Rows, Box<Unreadable>> {
+    let mut head = Kept {
+        rows: vec![],
+        limit: extent.rows(),
+        file: None,
+    };
+    let complete = give(data, path, extent, &mut head)?;
+    Ok(Rows {
+        rows: head.rows,
+        complete,
+    })
+}
+
+/// Reads rows of all files of a data set, one after the other, as [`read`] does. A row of several files
+/// says which one it is of, and an error which file it is about.
+pub fn read_parts(
+    parts: &[Part],
+    extent: Extent,
+) -> std::result::Result<Rows, Box<(Data, Unreadable)>> {
+    let mut kept = Kept {
+        rows: vec![],
+        limit: extent.rows(),
+        file: None,
+    };
+    let mut complete = true;
+    for part in parts {
+        kept.file = (parts.len() > 1).then(|| part.data.path.as_str().into());
+        let read = give(&part.data, &part.path, extent, &mut kept);
+        complete &= read.map_err(|u| Box::new((part.data.clone(), *u)))?;
+        if !complete {
+            break;
+        }
+    }
+    Ok(Rows {
+        rows: kept.rows,
+        complete,
+    })
+}
+
+/// Gives the rows of a file to a sink until it is full; true where there are no others.
+fn give(
+    data: &Data,
+    path: &Path,
+    extent: Extent,
+    sink: &mut (dyn Sink + Send),
+) -> std::result::Result<bool, Box<Unreadable>> {
     match data.format.as_str() {
-        "jsonl" => jsonl::read(data, path, extent.rows()),
-        "json" => json::read(data, path, extent),
-        "csv" => csv::read(data, path, extent),
+        "jsonl" => jsonl::read(data, path, sink),
+        "json" => json::read(data, path, extent, sink),
+        "csv" => csv::read(data, path, extent, sink),
+        "parquet" => parquet::read(data, path, sink),
         other => Err(Unreadable::new(
             data,
             format!("no data source `{other}` is read"),
-            format!("one of: {}", FORMATS.join(", ")),
+            format!("one of: {}, hf", FORMATS.join(", ")),
         )),
     }
 }
 
-/// Every row of a data set, its declared columns with their types.
+/// Rows in memory.
+struct Kept {
+    rows: Vec<Row>,
+    limit: usize,
+    file: Option<Arc<str>>,
+}
+
+impl Sink for Kept {
+    fn full(&self) -> bool {
+        self.rows.len() == self.limit
+    }
+
+    fn take(&mut self, mut row: Row, _: Option<(u64, &str)>) {
+        row.file = self.file.clone();
+        self.rows.push(row);
+    }
+}
+
+/// Every row of a data set, its declared columns with their types. The rows stay on the disk; those of
+/// other formats than jsonl are written to a scratch file in `scratch`.
 ///
 /// D300 for a file that cannot be read, D301 for a column that is not there, D302 for a cell of
-/// another type, D314 for a file without rows.
-pub fn load(data: &Data, folder: &Path) -> Result<Table> {
-    let path = locate(data, folder)?;
-    let rows = read(data, &path, Extent::All).map_err(|u| u.told())?;
-    if rows.rows.is_empty() {
-        return Err(Box::new(no_rows(data)));
+/// another type, D314 for files without rows.
+pub fn load(data: &Data, folder: &Path, scratch: &Path) -> Result<Table> {
+    let mut opened = vec![];
+    for part in parts(data, folder)? {
+        let fail = |e: std::io::Error| jsonl::not_opened(&part.data, &e).told();
+        let file = File::open(&part.path).map_err(fail)?;
+        let mut rows = Opening::new(&part.data, file, scratch);
+        give(&part.data, &part.path, Extent::All, &mut rows).map_err(|u| u.told())?;
+        opened.push(rows.finish()?);
     }
-    let columns = data
-        .columns
-        .iter()
-        .map(|column| cell::column(data, column, &rows.rows))
-        .collect::<Result<Vec<_>>>()?;
-    Ok(Table::new(rows.rows.len(), columns))
+    let table = Table::new(data, opened);
+    match table.rows() {
+        0 => Err(Box::new(no_rows(data))),
+        _ => Ok(table),
+    }
 }
 
 /// D314: a file without rows.
@@ -174,6 +231,7 @@ pub fn no_rows(data: &Data) -> Diagnostic {
     let help = match data.format.as_str() {
         "csv" => "write the column names on the first line and one row a line after it",
         "json" => "write a list of objects that have the declared columns",
+        "parquet" | "hf" => "a data set has at least one row",
         _ => "write one JSON object a line, with the declared columns",
     };
     Diagnostic::error("D314", data.path_span, message).help(help)

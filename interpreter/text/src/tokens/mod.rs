@@ -1,6 +1,7 @@
 //! A model's tokenizer and chat template.
 
 mod clock;
+mod continued;
 mod template;
 
 use std::path::Path;
@@ -10,7 +11,9 @@ use serde_json::{Map, Value as Json};
 use tokenizers::Tokenizer;
 
 use crate::{Result, failure};
-use template::Template;
+use template::{Rendered, Template};
+
+pub use continued::Continued;
 
 /// One turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -135,6 +138,10 @@ impl Tokens {
     ///
     /// D310 without a template.
     pub fn render(&self, messages: &[Message], turn: Turn) -> Result<String> {
+        Ok(self.marked(messages, turn)?.text)
+    }
+
+    fn marked(&self, messages: &[Message], turn: Turn) -> Result<Rendered> {
         match &self.template {
             Some(template) => template.render(messages, turn),
             None => Err(Box::new(

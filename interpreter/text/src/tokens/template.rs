@@ -1,5 +1,6 @@
 //! Chat templates: Jinja as `transformers` runs it.
 
+use std::ops::Range;
 use std::path::Path;
 
 use minijinja::value::{Kwargs, Value, ValueKind};
@@ -11,6 +12,19 @@ use serde_json::{Map, Value as Json};
 
 use super::{Message, Turn, clock};
 use crate::{Result, failure};
+
+/// How the bytes between `{% generation %}` marks are told apart while a conversation is rendered: characters
+/// that Unicode keeps out of texts.
+const OPENS: char = '\u{fdd0}';
+const CLOSES: char = '\u{fdd1}';
+
+/// A conversation as text.
+#[derive(Debug, PartialEq)]
+pub(super) struct Rendered {
+    pub text: String,
+    /// The bytes of it that the template marks as said by the assistant.
+    pub said: Vec<Range<usize>>,
+}
 
 /// A compiled template.
 #[derive(Debug)]
@@ -60,12 +74,13 @@ impl Template {
         );
         environment.add_function("strftime_now", |format: String| clock::now(&format));
         environment.add_filter("tojson", to_json);
+        environment.add_filter(SAID, |text: String| format!("{OPENS}{text}{CLOSES}"));
         for (name, token) in special {
             environment.add_global(name.clone(), Value::from_serialize(token));
         }
         let bad = |e: Error| failure(format!("the chat template does not parse: {}", line(&e)));
         environment
-            .add_template_owned("chat", without_generation_marks(&source))
+            .add_template_owned("chat", with_blocks(&source))
             .map_err(bad)?;
         Ok(Template {
             environment,
@@ -77,7 +92,7 @@ impl Template {
         &self.text
     }
 
-    pub(super) fn render(&self, messages: &[Message], turn: Turn) -> Result<String> {
+    pub(super) fn render(&self, messages: &[Message], turn: Turn) -> Result<Rendered> {
         let bad = |e: Error| {
             failure(format!(
                 "the chat template refused this conversation: {}",
@@ -85,29 +100,46 @@ impl Template {
             ))
         };
         let template = self.environment.get_template("chat").map_err(bad)?;
-        template
+        let text = template
             .render(context! {
                 messages,
                 tools => Value::from(()),
                 documents => Value::from(()),
                 add_generation_prompt => turn == Turn::Open,
             })
-            .map_err(bad)
+            .map_err(bad)?;
+        Ok(Rendered::of(&text))
     }
 }
 
-/// `transformers` marks what the assistant says with a block of its own, which writes nothing.
-fn without_generation_marks(source: &str) -> String {
+impl Rendered {
+    fn of(marked: &str) -> Rendered {
+        let (mut text, mut said, mut start) = (String::with_capacity(marked.len()), vec![], 0);
+        for c in marked.chars() {
+            match c {
+                OPENS => start = text.len(),
+                CLOSES => said.push(start..text.len()),
+                c => text.push(c),
+            }
+        }
+        Rendered { text, said }
+    }
+}
+
+/// The filter that stands in the place of `{% generation %}`.
+const SAID: &str = "said_by_the_assistant";
+
+/// `transformers` marks what the assistant says with a block of its own, which Jinja does not know.
+fn with_blocks(source: &str) -> String {
     // The pattern is a constant that compiles.
     let marks = Regex::new(r"\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}").expect("a valid pattern");
     marks
         .replace_all(source, |found: &regex::Captures| {
-            let word = if found.get(2).is_some() {
-                "endif"
-            } else {
-                "if true"
+            let block = match found.get(2) {
+                Some(_) => "endfilter".to_string(),
+                None => format!("filter {SAID}"),
             };
-            format!("{{%{} {word} {}%}}", &found[1], &found[3])
+            format!("{{%{} {block} {}%}}", &found[1], &found[3])
         })
         .into_owned()
 }

@@ -221,5 +221,9 @@ fn on_text(t: TextOp) -> &'static str {
         TextOp::Words => "words",
         TextOp::Chars => "chars",
         TextOp::Concat => "+",
+        TextOp::CommonPrefix => "common_prefix",
+        TextOp::RemovePrefix => "remove_prefix",
+        TextOp::Opening => "opening",
+        TextOp::System => "chat",
     }
 }

@@ -159,6 +159,8 @@ fn start(args: &Run, checked: &Checked) -> Outcome<Start> {
     let launcher = Launcher::find().map_err(Stop::Failed)?;
     let say = |line: &str| terminal.say(line);
     let checkpoints = models::checkpoints(graph, &program.folder, &say)?;
+    let mut resolved = graph.clone();
+    models::datasets(&mut resolved, &program.folder, &say)?;
     let threads = args.threads.map_or_else(machine::threads, usize::from);
     let dtype = machine::dtype();
     let plan = models::plan(graph, &checkpoints, dtype, threads)?;
@@ -184,7 +186,7 @@ fn start(args: &Run, checked: &Checked) -> Outcome<Start> {
     let text = |path: PathBuf| path.display().to_string();
     let job = Job {
         program: Instructions::single(graph),
-        graph: graph.clone(),
+        graph: resolved,
         checkpoints: checkpoints
             .iter()
             .map(|path| text(absolute(path)))

@@ -1,4 +1,4 @@
-//! The models of a run: where they are, and whether they fit.
+//! The models and the data of a run: where they are, and whether they fit.
 
 use std::path::{Path, PathBuf};
 
@@ -38,6 +38,17 @@ pub fn checkpoints(graph: &Graph, folder: &Path, say: &dyn Fn(&str)) -> Outcome<
 pub fn adapters(graph: &Graph, folder: &Path) -> Vec<Option<PathBuf>> {
     let adapter = |model: &Model| hub::adapter(model.kind.checkpoint()?, folder);
     graph.models.iter().map(adapter).collect()
+}
+
+/// The data sets of a run: those of the hub are found or fetched, and their paths are directories from
+/// then on.
+pub fn datasets(graph: &mut Graph, folder: &Path, say: &dyn Fn(&str)) -> Outcome<()> {
+    for data in graph.data.iter_mut().filter(|d| d.format == "hf") {
+        let directory = hub::dataset(data, folder, say).map_err(Stop::Failed)?;
+        let directory = std::path::absolute(&directory).unwrap_or(directory);
+        data.path = directory.display().to_string();
+    }
+    Ok(())
 }
 
 /// The plan in one line, after making sure that it fits in memory.

@@ -1,4 +1,4 @@
-//! D313: a reward in Python that gives nothing even for the answer of the data.
+//! D313: a reward in Python, or of a program, that gives nothing even for the answer of the data.
 
 use std::collections::VecDeque;
 use std::fs::DirEntry;
@@ -164,7 +164,8 @@ fn score(
             return Ok(None);
         }
         let arguments: Vec<Vec<Json>> = slice.iter().map(|(_, args)| args.clone()).collect();
-        values.extend(pool.score(&arguments)?.values);
+        let place = |i: usize| slice.get(i).map_or("a row".into(), |(row, _)| row.place());
+        values.extend(pool.score(&arguments, &place)?.values);
     }
     Ok(Some(values))
 }

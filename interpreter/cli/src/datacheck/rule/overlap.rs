@@ -98,7 +98,8 @@ fn told<'v>(view: &'v View, of: &Use) -> Vec<&'v str> {
 }
 
 fn same_file(graph: &Graph, a: usize, b: usize) -> bool {
-    graph.data[a].path == graph.data[b].path
+    let (a, b) = (&graph.data[a], &graph.data[b]);
+    (&a.path, &a.split, &a.config) == (&b.path, &b.split, &b.config)
 }
 
 fn common(

@@ -1,10 +1,11 @@
-//! D312: the file of a reward and the function in it, found without running it.
+//! D312: the file of a reward and the function in it, or its program, found without running it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rlhf_lang::diag::Diagnostic;
 use rlhf_lang::graph::{Reward, RewardSource};
-use rlhf_text::{files, reward};
+use rlhf_text::files;
+use rlhf_text::reward::{self, Pool, Python, START};
 
 use super::python;
 
@@ -16,7 +17,7 @@ pub fn check(reward: &Reward, folder: &Path) -> Option<Diagnostic> {
         span,
     } = &reward.source
     else {
-        return None;
+        return program(reward, folder);
     };
     let Some(path) = files::find(folder, file) else {
         let message = format!("there is no file `{file}`");
@@ -37,4 +38,18 @@ pub fn check(reward: &Reward, folder: &Path) -> Option<Diagnostic> {
     let shown = names.iter().map(String::as_str);
     let shown = shown.filter(|n| !n.starts_with('_'));
     Some(reward::no_function(file, function, shown, *span))
+}
+
+/// A program that is not there; nothing of it is started.
+fn program(reward: &Reward, folder: &Path) -> Option<Diagnostic> {
+    let RewardSource::Command { .. } = reward.source else {
+        return None;
+    };
+    let python = Python {
+        executable: PathBuf::new(),
+        log: None,
+        start: START,
+    };
+    let started = Pool::start(reward, folder, &python);
+    started.err().map(|d| *d)
 }
