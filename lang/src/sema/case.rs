@@ -40,8 +40,11 @@ impl Sema<'_> {
         .label(declared, "its cases")
         .help(format!("it is one of {}", quoted.join(", ")));
         self.report(match nearest(text, cases.iter().map(String::as_str)) {
-            Some(near) => d.guess(format!("use \"{near}\""), vec![(at, format!("\"{near}\""))]),
-            None => d,
+            // Another text would need escapes.
+            Some(near) if !near.contains(|c: char| c.is_control() || "\\\"".contains(c)) => {
+                d.guess(format!("use \"{near}\""), vec![(at, format!("\"{near}\""))])
+            }
+            _ => d,
         });
     }
 
