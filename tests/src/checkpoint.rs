@@ -78,6 +78,19 @@ impl Checkpoint {
         }
     }
 
+    /// The same body with a scalar head, as a sequence classifier of one label.
+    pub fn with_scalar_head(mut self) -> Self {
+        self.tensors.remove("lm_head.weight");
+        let mut random = Random(HIDDEN as u64);
+        let numbers = (0..HIDDEN).map(|_| 0.1 * random.next()).collect();
+        self.tensors
+            .insert("score.weight".into(), (vec![1, HIDDEN], numbers));
+        self.config["architectures"] = json!(["LlamaForSequenceClassification"]);
+        self.config["id2label"] = json!({ "0": "LABEL_0" });
+        self.config["label2id"] = json!({ "LABEL_0": 0 });
+        self
+    }
+
     /// Writes the five files into `dir`, which is made.
     pub fn write(&self, dir: &Path) {
         std::fs::create_dir_all(dir).expect("a folder");

@@ -226,7 +226,7 @@ fn doc_has_a_page_for_functions_modules_and_verbs() {
     };
     let k3 = page(&["k3"]);
     for part in [
-        "fn k3(p: float[..], q: float[..], limit: float = 1e30) -> float[..]",
+        "fn k3(p: float[..], q: float[..], limit: float = 1e30, cap: float = 1e30) -> float[..]",
         "unbiased, never negative.",
         "use std.kl { k3 }",
         "k3(p, q)",
@@ -271,7 +271,7 @@ fn new_copies_a_shipped_program_and_names_the_data_it_expects() {
     let scene = Scene::new();
     let ran = scene.rlhf(&["new"]);
     assert!(
-        ran.code == 0 && ran.out.contains("grpo  Group"),
+        ran.code == 0 && ran.out.contains("  grpo          Group"),
         "{}",
         ran.out
     );
@@ -287,8 +287,12 @@ fn new_copies_a_shipped_program_and_names_the_data_it_expects() {
         "{}",
         ran.out
     );
-    let (_, text) = rlhf_stdlib::algorithms()[0];
-    assert_eq!(scene.read("mine.rlhf"), text);
+    let mut shipped = rlhf_stdlib::algorithms().iter();
+    let grpo = shipped.find(|(name, _)| *name == "grpo");
+    assert_eq!(
+        Some(scene.read("mine.rlhf").as_str()),
+        grpo.map(|(_, t)| *t)
+    );
     scene.write("mine.rlhf", "edited");
     let ran = scene.rlhf(&["new", "mine.rlhf", "--from", "grpo"]);
     assert!(

@@ -52,12 +52,11 @@ fn grpo_has_the_nodes_its_text_names() {
 }
 
 #[test]
-fn the_shipped_grpo_is_clean_and_short() {
+fn the_shipped_programs_are_clean() {
     for (name, text) in rlhf_stdlib::algorithms() {
         let compiled = check(text, &[]);
         assert_eq!(messages(&compiled), "", "{name}");
         assert!(compiled.graph.is_some(), "{name}");
-        assert!(text.lines().count() < 50, "{name} is longer than 50 lines");
     }
 }
 
