@@ -6,51 +6,7 @@ use rlhf_runtime::batch::Rows;
 use rlhf_runtime::model::{Config, Dtype, LivePass, Model, parameter_count};
 use tch::{Kind, Tensor};
 
-use super::{FAMILIES, Outcome, TEMPERATURE, apart, fixture, folder, relative};
-
-#[test]
-fn logits_equal_transformers() -> Outcome {
-    for name in FAMILIES {
-        let f = fixture(name)?;
-        let off = apart(&f.model.forward_logits(&f.sequence), &f.expected["logits"]);
-        assert!(off < 2e-4, "{name}: {off}");
-    }
-    Ok(())
-}
-
-#[test]
-fn scores_of_packed_groups_equal_transformers() -> Outcome {
-    for name in FAMILIES {
-        let f = fixture(name)?;
-        let scores = f.model.score(&f.rows, TEMPERATURE, true);
-        let off = apart(&scores.logp, &f.expected["logp"]);
-        assert!(off < 1e-4, "{name}: logp {off}");
-        let entropy = scores.entropy.ok_or("entropy was asked for")?;
-        let off = apart(&entropy, &f.expected["entropy"]);
-        assert!(off < 1e-4, "{name}: entropy {off}");
-    }
-    Ok(())
-}
-
-#[test]
-fn gradients_of_every_weight_equal_autograds() -> Outcome {
-    for name in FAMILIES {
-        let mut f = fixture(name)?;
-        let live = LivePass::forward(&f.model, &f.rows, TEMPERATURE, true);
-        live.backward(
-            &mut f.model,
-            &f.expected["weight"],
-            Some(&f.expected["weight_entropy"]),
-        );
-        let gradient = f.model.gradient().ok_or("there is a gradient")?;
-        for parameter in &f.model.layout().parameters {
-            let expected = &f.expected[&format!("grad.{}", parameter.name)];
-            let off = relative(&parameter.stored(gradient), expected);
-            assert!(off < 1e-4, "{name}: {} {off}", parameter.name);
-        }
-    }
-    Ok(())
-}
+use super::{FAMILIES, Outcome, apart, fixture, folder, relative};
 
 #[test]
 fn a_saved_model_is_the_file_that_was_loaded() -> Outcome {

@@ -3,11 +3,11 @@
 use rlhf_runtime::model::{AdamW, Dtype, LivePass, Model};
 use tch::Tensor;
 
-use super::{FIXTURES, Outcome, TEMPERATURE, apart, fixture, folder, relative};
+use super::{FAMILIES, FIXTURES, Outcome, TEMPERATURE, apart, fixture, folder, relative};
 
 #[test]
 fn logits_equal_transformers() -> Outcome {
-    for name in FIXTURES {
+    for name in FIXTURES.iter().chain(&FAMILIES) {
         let f = fixture(name)?;
         let off = apart(&f.model.forward_logits(&f.sequence), &f.expected["logits"]);
         assert!(off < 2e-4, "{name}: {off}");
@@ -17,7 +17,7 @@ fn logits_equal_transformers() -> Outcome {
 
 #[test]
 fn scores_at_a_temperature_equal_transformers() -> Outcome {
-    for name in FIXTURES {
+    for name in FIXTURES.iter().chain(&FAMILIES) {
         let f = fixture(name)?;
         let scores = f.model.score(&f.rows, TEMPERATURE, true);
         let off = apart(&scores.logp, &f.expected["logp"]);
@@ -31,7 +31,7 @@ fn scores_at_a_temperature_equal_transformers() -> Outcome {
 
 #[test]
 fn gradients_of_every_weight_equal_autograds() -> Outcome {
-    for name in FIXTURES {
+    for name in FIXTURES.iter().chain(&FAMILIES) {
         let mut f = fixture(name)?;
         let live = LivePass::forward(&f.model, &f.rows, TEMPERATURE, true);
         live.backward(
@@ -42,7 +42,7 @@ fn gradients_of_every_weight_equal_autograds() -> Outcome {
         let gradient = f.model.gradient().ok_or("there is a gradient")?;
         for parameter in &f.model.layout().parameters {
             let expected = &f.expected[&format!("grad.{}", parameter.name)];
-            let off = relative(&parameter.slot.view(gradient), expected);
+            let off = relative(&parameter.stored(gradient), expected);
             assert!(off < 1e-4, "{name}: {} {off}", parameter.name);
         }
     }
